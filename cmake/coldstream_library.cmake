@@ -1,0 +1,41 @@
+# coldstream_library(NAME SRCS ... HDRS ... DEPS ... PRIVATE_DEPS ...)
+#
+# One library per folder, named coldstream_<NAME> and exported as
+# coldstream::<NAME>. HDRS are listed so that the install step and the include
+# check see every public header; nothing is globbed.
+function(coldstream_library NAME)
+  cmake_parse_arguments(ARG "" "" "SRCS;HDRS;DEPS;PRIVATE_DEPS" ${ARGN})
+  set(target coldstream_${NAME})
+  add_library(${target} STATIC ${ARG_SRCS} ${ARG_HDRS})
+  add_library(coldstream::${NAME} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${NAME})
+  target_include_directories(
+    ${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/coldstream>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPS})
+  target_link_libraries(${target} PRIVATE ${ARG_PRIVATE_DEPS}
+                        $<BUILD_INTERFACE:coldstream_warnings>)
+  install(TARGETS ${target} EXPORT coldstream-targets)
+  foreach(header IN LISTS ARG_HDRS)
+    get_filename_component(dir ${header} DIRECTORY)
+    install(FILES ${header}
+            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/coldstream/${NAME}/${dir})
+  endforeach()
+endfunction()
+
+# coldstream_test(NAME SRCS ... DEPS ...): a GoogleTest binary, one ctest entry
+# per TEST. DATA paths are found through the COLDSTREAM_TEST_DATA definition.
+function(coldstream_test NAME)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${NAME} ${ARG_SRCS})
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main
+                                        coldstream_warnings)
+  target_compile_definitions(
+    ${NAME} PRIVATE COLDSTREAM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests")
+  gtest_discover_tests(${NAME} TEST_PREFIX ${NAME}. DISCOVERY_TIMEOUT 60
+                       PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+endfunction()

@@ -1,0 +1,1 @@
+# Package config: find_package(coldstream) gives the coldstream:: targets.
