@@ -82,6 +82,11 @@ class Reader {
   virtual void Submit(std::span<const ReadWindow> windows,
                       ReadPriority priority, ReadCompletion* completion) = 0;
 
+  // Ends every request submitted so far with Cancelled, as soon as nothing of
+  // it is in flight; one whose last chunks are already in flight may still
+  // succeed. Returns without waiting. Any thread.
+  virtual void CancelQueued() = 0;
+
   // Tells the backend of memory that reads will go to (slots), so that it may
   // register it. Best effort; call while nothing is in flight. The effect is in
   // registered_buffer_bytes(); a refusal is in warning().

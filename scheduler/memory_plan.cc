@@ -1,0 +1,184 @@
+#include "scheduler/memory_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/host_memory.h"
+
+namespace coldstream {
+namespace {
+
+// Buffers begin on page boundaries; large ones end on 2 MiB ones, so that every
+// slot of a ring lies on huge pages.
+uint64_t ResidentFootprint(const WeightUnit& unit) {
+  return (unit.buffer_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+uint64_t SlotFootprint(uint64_t buffer_bytes) {
+  const uint64_t step =
+      buffer_bytes >= 8 * kHugePageBytes ? kHugePageBytes : kPageBytes;
+  return (buffer_bytes + step - 1) / step * step;
+}
+
+// One way to split the units: all of more than `largest_cold` bytes are pinned.
+struct Split {
+  uint64_t largest_cold = 0;  // buffer bytes; 0: everything resident
+  uint64_t must_keep = 0;     // footprint of units pinned by size or by wish
+  uint64_t slots = 0;
+  uint64_t least() const { return must_keep + slots; }
+};
+
+bool MustKeep(const WeightUnit& unit, uint64_t largest_cold) {
+  return unit.pinned || unit.buffer_bytes > largest_cold;
+}
+
+std::vector<Split> AllSplits(std::span<const WeightUnit> units, int depth) {
+  std::set<uint64_t> sizes = {0};
+  for (const WeightUnit& unit : units)
+    if (!unit.pinned) sizes.insert(unit.buffer_bytes);
+  std::vector<Split> splits;
+  for (uint64_t size : sizes) {
+    Split split{size, 0, SlotFootprint(size) * static_cast<uint64_t>(depth)};
+    for (const WeightUnit& unit : units)
+      if (MustKeep(unit, size)) split.must_keep += ResidentFootprint(unit);
+    splits.push_back(split);
+  }
+  return splits;
+}
+
+// Chooses residents within `room` bytes: first by error diffusion along the
+// pass, so that they are spread evenly by bytes, then whatever still fits,
+// largest first.
+std::vector<bool> ChooseResidents(std::span<const WeightUnit> units,
+                                  const Split& split, uint64_t room) {
+  std::vector<bool> resident(units.size());
+  uint64_t candidates = 0;
+  for (size_t i = 0; i < units.size(); ++i) {
+    resident[i] = MustKeep(units[i], split.largest_cold);
+    if (!resident[i]) candidates += ResidentFootprint(units[i]);
+  }
+  if (candidates == 0) return resident;
+  const double share = std::min(
+      1.0, static_cast<double>(room) / static_cast<double>(candidates));
+  double owed = 0;
+  for (size_t i = 0; i < units.size(); ++i) {
+    if (resident[i]) continue;
+    const uint64_t bytes = ResidentFootprint(units[i]);
+    owed += share * static_cast<double>(bytes);
+    if (bytes <= room && owed >= 0.5 * static_cast<double>(bytes)) {
+      resident[i] = true;
+      room -= bytes;
+      owed -= static_cast<double>(bytes);
+    }
+  }
+  std::vector<size_t> rest;
+  for (size_t i = 0; i < units.size(); ++i)
+    if (!resident[i]) rest.push_back(i);
+  std::stable_sort(rest.begin(), rest.end(), [&](size_t a, size_t b) {
+    return units[a].buffer_bytes > units[b].buffer_bytes;
+  });
+  for (size_t i : rest) {
+    const uint64_t bytes = ResidentFootprint(units[i]);
+    if (bytes > room) continue;
+    resident[i] = true;
+    room -= bytes;
+  }
+  return resident;
+}
+
+MemoryPlan MakePlan(std::span<const WeightUnit> units, const FixedMemory& fixed,
+                    uint64_t budget, int depth, std::vector<bool> resident) {
+  MemoryPlan plan;
+  plan.budget = budget;
+  plan.fixed = fixed;
+  plan.resident = std::move(resident);
+  plan.resident_offset.resize(units.size());
+  uint64_t largest_cold = 0;
+  for (size_t i = 0; i < units.size(); ++i) {
+    plan.first_pass_read_bytes += units[i].read_bytes;
+    if (plan.resident[i]) {
+      plan.resident_offset[i] = plan.resident_bytes;
+      plan.resident_bytes += ResidentFootprint(units[i]);
+    } else {
+      plan.pass_read_bytes += units[i].read_bytes;
+      largest_cold = std::max(largest_cold, units[i].buffer_bytes);
+    }
+  }
+  plan.slot_bytes = SlotFootprint(largest_cold);
+  plan.slot_count = largest_cold == 0 ? 0 : depth;
+  return plan;
+}
+
+std::string TooSmall(const FixedMemory& fixed, uint64_t budget, uint64_t least,
+                     uint64_t least_at_one, int depth,
+                     std::span<const WeightUnit> units) {
+  const auto mib = [](uint64_t bytes) {
+    return static_cast<double>(bytes) / (1 << 20);
+  };
+  const WeightUnit* largest = &units[0];
+  for (const WeightUnit& unit : units)
+    if (unit.buffer_bytes > largest->buffer_bytes) largest = &unit;
+  std::string text = absl::StrFormat(
+      "memory budget of %.1f MiB is too small: the least that works is %.1f "
+      "MiB "
+      "(process %.1f, tokenizer %.1f, KV cache %.1f, activations %.1f, weights "
+      "%.1f with prefetch depth %d; largest unit %s %.1f)",
+      mib(budget), mib(least) + 0.05, mib(fixed.process), mib(fixed.tokenizer),
+      mib(fixed.kv), mib(fixed.activations), mib(least - fixed.total()), depth,
+      largest->name, mib(largest->buffer_bytes));
+  if (depth > 1 && least_at_one < least) {
+    text += absl::StrFormat(", or %.1f MiB with --prefetch-depth 1",
+                            mib(least_at_one) + 0.05);
+  }
+  return text + "; raise --ram, or lower -c or -b";
+}
+
+}  // namespace
+
+uint64_t LeastBudget(std::span<const WeightUnit> units,
+                     const FixedMemory& fixed, int prefetch_depth) {
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  for (const Split& split : AllSplits(units, prefetch_depth))
+    least = std::min(least, split.least());
+  return fixed.total() + least;
+}
+
+StatusOr<MemoryPlan> PlanMemory(std::span<const WeightUnit> units,
+                                const FixedMemory& fixed, uint64_t budget,
+                                int prefetch_depth) {
+  if (prefetch_depth < kMinPrefetchDepth ||
+      prefetch_depth > kMaxPrefetchDepth) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("prefetch depth %d is outside %d..%d", prefetch_depth,
+                        kMinPrefetchDepth, kMaxPrefetchDepth));
+  }
+  CHECK(!units.empty());
+  const uint64_t least = LeastBudget(units, fixed, prefetch_depth);
+  if (budget < least) {
+    return absl::ResourceExhaustedError(TooSmall(fixed, budget, least,
+                                                 LeastBudget(units, fixed, 1),
+                                                 prefetch_depth, units));
+  }
+  const uint64_t room = budget - fixed.total();
+  std::vector<bool> best;
+  uint64_t best_cold = std::numeric_limits<uint64_t>::max();
+  for (const Split& split : AllSplits(units, prefetch_depth)) {
+    if (split.least() > room) continue;
+    std::vector<bool> resident =
+        ChooseResidents(units, split, room - split.least());
+    uint64_t cold = 0;
+    for (size_t i = 0; i < units.size(); ++i)
+      if (!resident[i]) cold += units[i].read_bytes;
+    // Ties go to the larger split: fewer units forced, a more even spread.
+    if (cold <= best_cold) {
+      best_cold = cold;
+      best = std::move(resident);
+    }
+  }
+  return MakePlan(units, fixed, budget, prefetch_depth, std::move(best));
+}
+
+}  // namespace coldstream

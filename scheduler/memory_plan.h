@@ -1,0 +1,64 @@
+// Which units stay in memory, and what every byte of the budget is for.
+//
+// Residency is a static pin. A pass over the weights is a cyclic scan, on which
+// any least-recently-used cache hits 0 % as soon as the cycle does not fit;
+// pins hit exactly the resident fraction. Resident and cold units are spread
+// evenly through the pass, so that reads hide behind resident work. Units
+// larger than the rest are pinned first where that makes every slot smaller.
+#ifndef COLDSTREAM_SCHEDULER_MEMORY_PLAN_H_
+#define COLDSTREAM_SCHEDULER_MEMORY_PLAN_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "scheduler/weight_unit.h"
+
+namespace coldstream {
+
+inline constexpr int kMinPrefetchDepth = 1;
+inline constexpr int kMaxPrefetchDepth = 64;
+
+// Bytes that are spent whatever the weights do.
+struct FixedMemory {
+  uint64_t process = 0;      // code, libraries, stacks, allocator
+  uint64_t tokenizer = 0;    // and the rest of the metadata
+  uint64_t kv = 0;           // the KV cache at full context
+  uint64_t activations = 0;  // workspace, logits, embedding rows
+  uint64_t total() const { return process + tokenizer + kv + activations; }
+};
+
+struct MemoryPlan {
+  uint64_t budget = 0;
+  FixedMemory fixed;
+  std::vector<bool> resident;             // by unit
+  std::vector<uint64_t> resident_offset;  // in the resident arena, by unit
+  uint64_t resident_bytes = 0;            // size of the resident arena
+  int slot_count = 0;                     // 0 where nothing is cold
+  uint64_t slot_bytes = 0;                // of one slot
+  uint64_t pass_read_bytes = 0;           // from disk, in a steady pass
+  uint64_t first_pass_read_bytes = 0;     // with the loading of residents
+
+  uint64_t slots_bytes() const {
+    return slot_bytes * static_cast<uint64_t>(slot_count);
+  }
+  uint64_t total() const {
+    return fixed.total() + resident_bytes + slots_bytes();
+  }
+};
+
+// Plans for `budget` bytes of process memory and `prefetch_depth` slots.
+// Errors: ResourceExhausted with the smallest budget that would do, its largest
+// parts and what to change; InvalidArgument for a depth out of range.
+StatusOr<MemoryPlan> PlanMemory(std::span<const WeightUnit> units,
+                                const FixedMemory& fixed, uint64_t budget,
+                                int prefetch_depth);
+
+// The smallest budget PlanMemory accepts.
+uint64_t LeastBudget(std::span<const WeightUnit> units,
+                     const FixedMemory& fixed, int prefetch_depth);
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_SCHEDULER_MEMORY_PLAN_H_

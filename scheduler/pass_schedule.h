@@ -1,0 +1,28 @@
+// The order in which one pass uses the units, cut into stages.
+//
+// A stage is a run of consecutive units of which only the last may have to be
+// read first. Units that are in memory thus ride along with the next cold one
+// and need no slot; with everything resident a pass is one stage that reads
+// nothing.
+#ifndef COLDSTREAM_SCHEDULER_PASS_SCHEDULE_H_
+#define COLDSTREAM_SCHEDULER_PASS_SCHEDULE_H_
+
+#include <vector>
+
+namespace coldstream {
+
+struct Stage {
+  int begin = 0;  // units [begin, end), in order
+  int end = 0;
+  bool load = false;  // unit end - 1 is read before the stage runs
+
+  int loaded_unit() const { return load ? end - 1 : -1; }
+};
+
+// Stages of a pass over units 0..needs_load.size()-1; needs_load[u]: unit u is
+// not in memory when the pass comes to it.
+std::vector<Stage> MakeStages(const std::vector<bool>& needs_load);
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_SCHEDULER_PASS_SCHEDULE_H_

@@ -1,0 +1,48 @@
+#include "scheduler/weight_store.h"
+
+#include "base/check.h"
+
+namespace coldstream {
+
+StatusOr<WeightStore> WeightStore::Create(std::span<const WeightUnit> units,
+                                          const MemoryPlan& plan) {
+  WeightStore store;
+  store.units_ = units;
+  store.resident_ = plan.resident;
+  store.resident_offset_ = plan.resident_offset;
+  store.loaded_.assign(units.size(), false);
+  store.slot_bytes_ = plan.slot_bytes;
+  store.slot_count_ = plan.slot_count;
+  ASSIGN_OR_RETURN(store.arena_, HostMemory::Allocate(plan.resident_bytes,
+                                                      "resident weights"));
+  ASSIGN_OR_RETURN(store.slots_,
+                   HostMemory::Allocate(plan.slots_bytes(), "weight slots"));
+  return store;
+}
+
+std::byte* WeightStore::Destination(int unit, int slot) const {
+  const auto index = static_cast<size_t>(unit);
+  if (resident_[index]) return arena_.data() + resident_offset_[index];
+  CHECK(slot >= 0 && slot < slot_count_);
+  CHECK(units_[index].buffer_bytes <= slot_bytes_);
+  return slots_.data() + static_cast<uint64_t>(slot) * slot_bytes_;
+}
+
+void WeightStore::MarkLoaded(int unit) {
+  CHECK(resident(unit));
+  loaded_[static_cast<size_t>(unit)] = true;
+}
+
+std::vector<bool> WeightStore::NeedsLoadNow() const {
+  std::vector<bool> needs(units_.size());
+  for (size_t i = 0; i < needs.size(); ++i) needs[i] = !loaded_[i];
+  return needs;
+}
+
+std::vector<bool> WeightStore::NeedsLoadAlways() const {
+  std::vector<bool> needs(units_.size());
+  for (size_t i = 0; i < needs.size(); ++i) needs[i] = !resident_[i];
+  return needs;
+}
+
+}  // namespace coldstream

@@ -1,0 +1,55 @@
+// The memory that weights are in: the resident arena and the ring of slots.
+//
+// All of it is taken at Create; nothing is allocated while passes run.
+// Thread-safety: the loaded marks belong to the thread that runs the stages;
+// everything else is constant after Create.
+#ifndef COLDSTREAM_SCHEDULER_WEIGHT_STORE_H_
+#define COLDSTREAM_SCHEDULER_WEIGHT_STORE_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/host_memory.h"
+#include "base/status.h"
+#include "scheduler/memory_plan.h"
+#include "scheduler/weight_unit.h"
+
+namespace coldstream {
+
+class WeightStore {
+ public:
+  // `units` must outlive the store. Errors: ResourceExhausted.
+  static StatusOr<WeightStore> Create(std::span<const WeightUnit> units,
+                                      const MemoryPlan& plan);
+
+  std::span<const WeightUnit> units() const { return units_; }
+  bool resident(int unit) const { return resident_[static_cast<size_t>(unit)]; }
+  // Where `unit` is read to: its own place if resident, else slot `slot`.
+  std::byte* Destination(int unit, int slot) const;
+  // The slots' memory, for Reader::RegisterBuffers; empty if there are none.
+  std::span<std::byte> slot_memory() const { return slots_.bytes(); }
+  std::span<std::byte> resident_memory() const { return arena_.bytes(); }
+
+  bool loaded(int unit) const { return loaded_[static_cast<size_t>(unit)]; }
+  void MarkLoaded(int unit);  // resident units only
+
+  // By unit: what a pass beginning now has to read, and what every later pass
+  // has to.
+  std::vector<bool> NeedsLoadNow() const;
+  std::vector<bool> NeedsLoadAlways() const;
+
+ private:
+  std::span<const WeightUnit> units_;
+  std::vector<bool> resident_;
+  std::vector<uint64_t> resident_offset_;
+  std::vector<bool> loaded_;
+  uint64_t slot_bytes_ = 0;
+  int slot_count_ = 0;
+  HostMemory arena_;
+  HostMemory slots_;
+};
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_SCHEDULER_WEIGHT_STORE_H_
