@@ -28,7 +28,7 @@ struct RopeParams {
   // 0.1 ln(factor) + 1. An explicit value replaces it.
   double attention_factor = 0;
   // rot_dim / 2 divisors of theta_i, or empty.
-  std::vector<float> frequency_divisors;
+  std::vector<float> frequency_divisors = {};
 };
 
 // Precomputes what does not depend on the position.
