@@ -1,0 +1,106 @@
+#include "tools/stream_flags.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace coldstream {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// The message of the parse error, or "" if all went well.
+std::string Parse(std::vector<std::string> arguments, StreamFlags* flags) {
+  CLI::App app;
+  AddStreamFlags(app, flags);
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes from behind
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(StreamFlagsTest, FillsEveryOption) {
+  StreamFlags flags;
+  ASSERT_EQ(Parse({"-m",         "a.gguf",
+                   "-c",         "100",
+                   "-b",         "7",
+                   "-t",         "3",
+                   "--ram",      "1.5G",
+                   "--io",       "pread",
+                   "--pre",      "qwen2",
+                   "--direct",   "off",
+                   "--io-depth", "32",
+                   "--json",     "--io-chunk",
+                   "2M",         "--prefetch-depth",
+                   "64"},
+                  &flags),
+            "");
+  EXPECT_EQ(flags.model, "a.gguf");
+  EXPECT_EQ(flags.context, 100);
+  EXPECT_EQ(flags.batch, 7);
+  EXPECT_EQ(flags.threads, 3);
+  EXPECT_EQ(flags.ram, uint64_t{3} << 29);
+  EXPECT_EQ(flags.prefetch_depth, 64);
+  EXPECT_EQ(flags.io, IoBackendKind::kPread);
+  EXPECT_EQ(flags.direct, DirectMode::kOff);
+  EXPECT_EQ(flags.pre, "qwen2");
+  EXPECT_TRUE(flags.json);
+  const ReaderOptions reader = flags.reader_options();
+  EXPECT_EQ(reader.backend, IoBackendKind::kPread);
+  EXPECT_EQ(reader.depth, 32);
+  EXPECT_EQ(reader.chunk_bytes, uint64_t{2} << 20);
+}
+
+TEST(StreamFlagsTest, LeavesWhatIsNotGivenToTheEngine) {
+  StreamFlags flags;
+  ASSERT_EQ(Parse({"-m", "a.gguf"}, &flags), "");
+  EXPECT_FALSE(flags.context);
+  EXPECT_FALSE(flags.batch);
+  EXPECT_FALSE(flags.threads);
+  EXPECT_FALSE(flags.ram);
+  EXPECT_FALSE(flags.prefetch_depth);
+  EXPECT_EQ(flags.reader_options().depth, ReaderOptions().depth);
+  EXPECT_EQ(flags.reader_options().chunk_bytes, ReaderOptions().chunk_bytes);
+}
+
+TEST(StreamFlagsTest, NamesTheOptionItsRangeAndWhatItGot) {
+  const struct {
+    const char* option;
+    const char* value;
+    const char* expected;
+  } kCases[] = {
+      {"--prefetch-depth", "0", "1 to 64"},
+      {"--prefetch-depth", "65", "1 to 64"},
+      {"-c", "0", "from 1 to"},
+      {"-b", "0", "from 1 to"},
+      {"-t", "-2", "from 1 to"},
+      {"--ram", "-8G", "not a size"},
+      {"--ram", "lots", "not a size"},
+      {"--io", "aio", "auto|uring|pread"},
+      {"--direct", "yes", "auto|on|off"},
+      {"--io-depth", "4097", "1 to 4096"},
+      {"--io-chunk", "1000", "4.00 KiB"},
+      {"--io-chunk", "2G", "1.00 GiB"},
+  };
+  for (const auto& [option, value, expected] : kCases) {
+    StreamFlags flags;
+    EXPECT_THAT(
+        Parse({"-m", "a.gguf", option, value}, &flags),
+        AllOf(HasSubstr(option), HasSubstr(expected), HasSubstr(value)));
+  }
+}
+
+TEST(StreamFlagsTest, TheModelIsRequired) {
+  StreamFlags flags;
+  EXPECT_THAT(Parse({"--json"}, &flags), HasSubstr("--model"));
+}
+
+}  // namespace
+}  // namespace coldstream

@@ -1,0 +1,96 @@
+#include "tools/stream_flags.h"
+
+#include "absl/strings/str_format.h"
+#include "scheduler/memory_plan.h"
+#include "tools/option_checks.h"
+
+namespace coldstream {
+namespace {
+
+constexpr int64_t kMaxContext = int64_t{1} << 24;
+constexpr int64_t kMaxBatch = int64_t{1} << 16;
+constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxIoDepth = 4096;
+constexpr uint64_t kKiB = 1024;
+constexpr uint64_t kGiB = kKiB * kKiB * kKiB;
+constexpr uint64_t kMinRam = kKiB * kKiB;
+constexpr uint64_t kMaxRam = 64 * 1024 * kGiB;
+
+void AddModelFlags(CLI::App& app, StreamFlags* flags) {
+  app.add_option("-m,--model", flags->model,
+                 "GGUF file, any part of a split model, or its folder")
+      ->required()
+      ->type_name("PATH");
+  app.add_option("-c,--ctx-size", flags->context,
+                 "Context: most tokens of prompt and answer together")
+      ->transform(IntegerIn(1, kMaxContext))
+      ->type_name("");
+  app.add_option("-b,--batch-size", flags->batch,
+                 "Prompt tokens fed in one pass over the weights")
+      ->transform(IntegerIn(1, kMaxBatch))
+      ->type_name("");
+  app.add_option("-t,--threads", flags->threads,
+                 "Compute threads (default: the CPUs this process may use)")
+      ->transform(IntegerIn(1, kMaxThreads))
+      ->type_name("");
+  app.add_option("--pre", flags->pre,
+                 "Pre-tokenizer to use in place of the file's")
+      ->type_name("NAME");
+  app.add_flag("--json", flags->json,
+               "Print the result as one JSON object on stdout");
+}
+
+void AddMemoryFlags(CLI::App& app, StreamFlags* flags) {
+  app.add_option("--ram", flags->ram,
+                 "Memory cap of the whole process, e.g. 8G or 1536M (default: "
+                 "what the machine and its control group have free)")
+      ->transform(SizeIn(kMinRam, kMaxRam))
+      ->type_name("");
+  app.add_option("--prefetch-depth", flags->prefetch_depth,
+                 "Weight slots read ahead of the arithmetic (default 2)")
+      ->transform(IntegerIn(kMinPrefetchDepth, kMaxPrefetchDepth))
+      ->type_name("");
+}
+
+void AddIoFlags(CLI::App& app, StreamFlags* flags) {
+  const ReaderOptions defaults;
+  app.add_option("--io", flags->io, "How files are read (default auto)")
+      ->transform(OneOf<IoBackendKind>({{"auto", IoBackendKind::kAuto},
+                                        {"uring", IoBackendKind::kUring},
+                                        {"pread", IoBackendKind::kPread}}))
+      ->type_name("");
+  app.add_option("--direct", flags->direct,
+                 "Past the page cache (O_DIRECT): where possible, or fail, or "
+                 "not at all (default auto)")
+      ->transform(OneOf<DirectMode>({{"auto", DirectMode::kAuto},
+                                     {"on", DirectMode::kOn},
+                                     {"off", DirectMode::kOff}}))
+      ->type_name("");
+  app.add_option(
+         "--io-depth", flags->io_depth,
+         absl::StrFormat("Reads in flight (default %d)", defaults.depth))
+      ->transform(IntegerIn(1, kMaxIoDepth))
+      ->type_name("");
+  app.add_option("--io-chunk", flags->io_chunk,
+                 "Bytes of one read, a multiple of 4k, 4k to 1G (default 1M)")
+      ->transform(SizeIn(4 * kKiB, kGiB, 4 * kKiB))
+      ->type_name("");
+}
+
+}  // namespace
+
+ReaderOptions StreamFlags::reader_options() const {
+  ReaderOptions options;
+  options.backend = io;
+  if (io_depth) options.depth = *io_depth;
+  if (io_chunk) options.chunk_bytes = *io_chunk;
+  return options;
+}
+
+void AddStreamFlags(CLI::App& app, StreamFlags* flags) {
+  AddModelFlags(app, flags);
+  AddMemoryFlags(app, flags);
+  AddIoFlags(app, flags);
+}
+
+}  // namespace coldstream

@@ -1,0 +1,41 @@
+// The options every command that streams a model takes (run, eval), with their
+// ranges and defaults in one place. Where llama.cpp has the option it has the
+// same name here.
+#ifndef COLDSTREAM_TOOLS_STREAM_FLAGS_H_
+#define COLDSTREAM_TOOLS_STREAM_FLAGS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "io/file.h"
+#include "io/reader.h"
+
+namespace coldstream {
+
+struct StreamFlags {
+  std::string model;               // -m: file, part of a split model, folder
+  std::optional<int64_t> context;  // -c, tokens; not given: the engine's choice
+  std::optional<int64_t> batch;    // -b, tokens a pass of the prompt
+  std::optional<int> threads;      // -t; not given: DefaultThreads()
+  std::optional<uint64_t> ram;     // --ram, bytes; not given: what is free
+  std::optional<int> prefetch_depth;        // --prefetch-depth, slots
+  IoBackendKind io = IoBackendKind::kAuto;  // --io
+  DirectMode direct = DirectMode::kAuto;    // --direct
+  std::optional<int> io_depth;              // --io-depth, chunks in flight
+  std::optional<uint64_t> io_chunk;         // --io-chunk, bytes
+  std::string pre;                          // --pre; empty: the file's own
+  bool json = false;                        // --json
+
+  // What the reader is to be made with.
+  ReaderOptions reader_options() const;
+};
+
+// Adds the options to `app`; *flags is filled when app parses. Lifetime: *flags
+// must outlive app.
+void AddStreamFlags(CLI::App& app, StreamFlags* flags);
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_TOOLS_STREAM_FLAGS_H_
