@@ -5,11 +5,21 @@
 // is double and single-threaded, the generator is our own (no
 // implementation-defined std distribution), so a seed means the same
 // everywhere.
+//
+//   ASSIGN_OR_RETURN(Sampler sampler, Sampler::Create({.temperature = 0}));
+//   ASSIGN_OR_RETURN(TokenId id, sampler.Sample(logits, vocab_size));
+//   sampler.Accept(id);
+//
+// One sampler serves one sequence: its state never depends on batch mates.
+// Thread-safety: none; use from one thread at a time.
+// Source of the generator: Blackman and Vigna, "Scrambled linear pseudorandom
+// number generators" (xoshiro256**, seeded through splitmix64).
 #ifndef COLDSTREAM_RUNTIME_SAMPLER_H_
 #define COLDSTREAM_RUNTIME_SAMPLER_H_
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -33,26 +43,38 @@ class Sampler {
   // InvalidArgument for a value that is not finite or out of range, naming it.
   static StatusOr<Sampler> Create(const SamplingOptions& options);
 
+  // Takes the scratch memory that Sample needs for a vocabulary of this size,
+  // so that no later call allocates.
+  void Reserve(int64_t vocab);
+
   // Remembers a token for the repetition penalty (prompt tokens too).
   void Accept(TokenId token);
 
   // The next token; logits: [vocab], of which ids >= allowed_vocab (padding
-  // rows) are never chosen. Errors: InvalidArgument "logits are not finite"
-  // naming the first bad id; all minus infinity.
+  // rows) are never looked at or chosen. Minus infinity rules an id out.
+  // Errors: InvalidArgument for NaN or plus infinity ("logits are not finite",
+  // with the first bad id), for no logits, and where every id is ruled out.
   StatusOr<TokenId> Sample(std::span<const float> logits,
                            int64_t allowed_vocab);
 
  private:
-  explicit Sampler(const SamplingOptions& options);
-  double NextUniform();  // [0, 1)
-
-  SamplingOptions options_;
-  std::deque<TokenId> recent_;
-  uint64_t state_[4] = {};
   struct Candidate {
     double logit;
     TokenId id;
   };
+
+  explicit Sampler(const SamplingOptions& options);
+  // The top-k candidates after the repetition penalty, in no useful order.
+  void CollectCandidates(std::span<const float> logits, int64_t keep);
+  TokenId Draw();
+  double NextUniform();  // [0, 1)
+
+  static bool Better(const Candidate& a, const Candidate& b);
+
+  SamplingOptions options_;
+  std::deque<TokenId> window_;  // the last repeat_last_n, if bounded
+  std::map<TokenId, int64_t> repetitions_;  // occurrences in the window
+  uint64_t state_[4] = {};
   std::vector<Candidate> candidates_;  // scratch, kept between calls
 };
 
