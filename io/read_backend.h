@@ -21,6 +21,7 @@ struct RawRead {
   uint64_t offset = 0;
   uint32_t length = 0;
   std::byte* destination = nullptr;
+  bool buffered = false;  // through File::buffered_fd(), not File::fd()
 };
 
 struct RawResult {
@@ -28,10 +29,15 @@ struct RawResult {
   int32_t result = 0;  // bytes read, 0 at the end of the file, or -errno
 };
 
-// Thread-safety: every method but Wake is called from one thread, the owner.
+// Thread-safety: every method but Wake is called from one thread, the owner;
+// Start comes first there. Construction and destruction may be elsewhere.
 class ReadBackend {
  public:
   virtual ~ReadBackend() = default;  // nothing may be in flight
+
+  // Acquires what is bound to the owner's thread and proves that the mechanism
+  // works by using it. Error: Unavailable, with the reason.
+  virtual Status Start() = 0;
 
   // Reads that may be in flight at once.
   virtual int capacity() const = 0;
@@ -46,7 +52,10 @@ class ReadBackend {
   // Makes a Wait, current or next, return. Any thread.
   virtual void Wake() = 0;
 
-  // See Reader::RegisterBuffers; returns the bytes registered, 0 if refused.
+  // See Reader::RegisterBuffers; called with nothing in flight, replaces what
+  // an earlier call registered. Returns the bytes registered, 0 where the
+  // mechanism has no such thing. Error: refused, with the reason; nothing is
+  // registered.
   virtual StatusOr<uint64_t> RegisterBuffers(
       std::span<const std::span<std::byte>> buffers) = 0;
 

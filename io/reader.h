@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +29,8 @@
 #include "io/file.h"
 
 namespace coldstream {
+
+class ReadBackend;
 
 // Offset, length and destination are multiples of the file's DirectAlignment,
 // except that a window may end at the end of the file (length then ends exactly
@@ -42,8 +45,9 @@ struct ReadWindow {
 class ReadCompletion {
  public:
   virtual ~ReadCompletion() = default;
-  // Errors: DataLoss (the file ended early), Internal or Unavailable (the
-  // device said no; file, offset, length and errno in the message), Cancelled.
+  // Errors: DataLoss (the file ended early), Internal (the device said no;
+  // file, offset, length and errno in the message), InvalidArgument (a window
+  // that is not aligned), Cancelled.
   virtual void OnRead(Status status) = 0;
 };
 
@@ -60,10 +64,15 @@ struct ReaderOptions {
   uint64_t chunk_bytes = uint64_t{1}
                          << 20;  // 4 KiB .. 1 GiB, multiple of 4 KiB
   int pread_threads = 0;         // 0: min(depth, 16)
+
+  // For tests: puts something between the policy and the backend, for example
+  // tests/support/faulty_backend.h, or replaces the backend altogether.
+  std::function<std::unique_ptr<ReadBackend>(std::unique_ptr<ReadBackend>)>
+      wrap_backend;
 };
 
 struct ReaderStats {
-  uint64_t bytes = 0;       // bytes the kernel delivered
+  uint64_t bytes = 0;       // bytes the kernel delivered, re-reads included
   uint64_t reads = 0;       // system-level reads completed
   uint64_t retries = 0;     // short reads and EAGAIN/EINTR continued
   double busy_seconds = 0;  // time with at least one read in flight
@@ -72,9 +81,9 @@ struct ReaderStats {
 class Reader {
  public:
   // Starts the backend: with kAuto io_uring is tried first, and where it is
-  // refused the pread pool takes over and warning() says why, once. An explicit
-  // kUring fails instead (Unavailable: EPERM seccomp or sysctl; ENOSYS or
-  // EINVAL kernel too old). InvalidArgument: option out of range.
+  // refused the pread pool takes over and warnings() says why, once. An
+  // explicit kUring fails instead (Unavailable: EPERM seccomp or sysctl; ENOSYS
+  // or EINVAL kernel too old). InvalidArgument: option out of range.
   static StatusOr<std::unique_ptr<Reader>> Create(
       std::vector<std::shared_ptr<File>> files, const ReaderOptions& options);
   virtual ~Reader() = default;
@@ -88,14 +97,18 @@ class Reader {
   virtual void CancelQueued() = 0;
 
   // Tells the backend of memory that reads will go to (slots), so that it may
-  // register it. Best effort; call while nothing is in flight. The effect is in
-  // registered_buffer_bytes(); a refusal is in warning().
+  // register it; it must then outlive the reader, or a later call that leaves
+  // it out. Best effort: the effect is in registered_buffer_bytes(), a refusal
+  // in warnings(). Waits until nothing is in flight; not from OnRead.
   virtual void RegisterBuffers(
       std::span<const std::span<std::byte>> buffers) = 0;
   virtual uint64_t registered_buffer_bytes() const = 0;
 
   virtual const char* backend_name() const = 0;  // "uring" or "pread"
   virtual ReaderStats stats() const = 0;
+  // Whether this file is read with O_DIRECT now: false also after the file
+  // system accepted the flag at open and then refused the reads.
+  virtual bool direct(int file) const = 0;
   // One line each; empty if all went as asked.
   virtual std::vector<std::string> warnings() const = 0;
 };
