@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
 
 namespace coldstream {
 namespace {
@@ -36,9 +37,7 @@ TEST(ByteSizeTest, ReadsBytesAndBinaryUnitsInAnySpelling) {
       {"8388607t", uint64_t{8388607} << 40},
   };
   for (const auto& [text, bytes] : kCases) {
-    const StatusOr<uint64_t> got = ParseByteSize(text);
-    ASSERT_TRUE(got.ok()) << text << ": " << got.status();
-    EXPECT_EQ(*got, bytes) << text;
+    EXPECT_THAT(ParseByteSize(text), IsOkAndHolds(bytes)) << text;
   }
 }
 
@@ -48,23 +47,19 @@ TEST(ByteSizeTest, RefusesWhatIsNoSizeAndQuotesIt) {
       "8X",  "8GG", "8Gib1",  "8BG",  "8ki8",  "1e9",   "0x10", "1.5",
       "1.G", ".5G", "1.5.5G", "1,5G", "eight", "8gbit", "1.5b", "1.0000000001G",
   };
-  for (const char* text : kCases) {
-    const StatusOr<uint64_t> got = ParseByteSize(text);
-    ASSERT_FALSE(got.ok()) << text << " gave " << *got;
-    EXPECT_EQ(got.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(MessageOf(got.status()),
-                HasSubstr(absl::StrFormat("'%s'", text)));
-  }
+  for (const char* text : kCases)
+    EXPECT_THAT(ParseByteSize(text),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrFormat("'%s'", text))));
 }
 
 TEST(ByteSizeTest, RefusesSizesThatOverflow) {
   for (const char* text :
        {"9223372036854775808", "18446744073709551616", "8388608t",
-        "99999999999999999999999999", "9007199254740992k"}) {
-    const StatusOr<uint64_t> got = ParseByteSize(text);
-    ASSERT_FALSE(got.ok()) << text << " gave " << *got;
-    EXPECT_THAT(MessageOf(got.status()), HasSubstr("too large"));
-  }
+        "99999999999999999999999999", "9007199254740992k"})
+    EXPECT_THAT(
+        ParseByteSize(text),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too large")));
 }
 
 TEST(ByteSizeTest, FormatsWithTwoDecimalsInTheLargestUnitThatFits) {
@@ -81,9 +76,8 @@ TEST(ByteSizeTest, ReadsBackWhatItFormatsOfWholeUnits) {
   for (int shift = 10; shift < 43; ++shift) {
     std::string text = FormatByteSize(uint64_t{1} << shift);
     text.erase(text.find(' '), 1);
-    const StatusOr<uint64_t> got = ParseByteSize(text);
-    ASSERT_TRUE(got.ok()) << text << ": " << got.status();
-    EXPECT_EQ(*got, uint64_t{1} << shift);
+    EXPECT_THAT(ParseByteSize(text), IsOkAndHolds(uint64_t{1} << shift))
+        << text;
   }
 }
 
