@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #if defined(__x86_64__)
+#include "kernels/cpu/avx2/register.h"
 #include "kernels/cpu/avx512/register.h"
 #endif
 #include "kernels/cpu/scalar/register.h"
@@ -19,6 +20,18 @@ void RegisterScalar(Ops* ops) {
   RegisterScalarRmsNorm(ops);
   RegisterScalarRope(ops);
   RegisterScalarSwiglu(ops);
+}
+
+void RegisterAvx2(Ops* ops) {
+#if defined(__x86_64__)
+  RegisterAvx2Attention(ops);
+  RegisterAvx2Elementwise(ops);
+  RegisterAvx2LayerNorm(ops);
+  RegisterAvx2RmsNorm(ops);
+  RegisterAvx2Rope(ops);
+  RegisterAvx2Swiglu(ops);
+#endif
+  (void)ops;
 }
 
 void RegisterAvx512(Ops* ops) {
@@ -39,6 +52,7 @@ Ops MakeRow(Isa isa) {
   ops.isa = isa;
   ops.name = IsaName(isa);
   RegisterScalar(&ops);
+  if (isa >= Isa::kAvx2) RegisterAvx2(&ops);
   if (isa >= Isa::kAvx512) RegisterAvx512(&ops);
   return ops;
 }

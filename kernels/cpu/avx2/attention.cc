@@ -1,0 +1,377 @@
+// Queries that read the same keys share them: the rows of one call are the
+// heads of a group times the tokens of a tile that have the same blocks. Two
+// rows by four keys (or 1 x 8) are held in registers.
+//
+// Order of a row's sums, the same for every shape of call: q.k over eight
+// lanes of the head's width, then a tree over the lanes; the weights of a tile
+// over eight lanes of keys; values key after key.
+
+#if defined(__AVX2__)
+
+#include "kernels/cpu/avx2/register.h"
+//
+#include "base/check.h"
+#include "kernels/cpu/avx2/exp.h"
+#include "kernels/cpu/avx2/lanes.h"
+
+namespace coldstream {
+namespace {
+
+constexpr int64_t kTile = kKvBlockTokens;
+constexpr int kSums = 8;  // accumulators of a block of scores
+constexpr int64_t kMaxRows = 64;
+// With more rows than this a tile is widened to f32 once, in the scratch.
+constexpr int64_t kWidenAboveRows = 8;
+constexpr int64_t kScratchFloats = 48 * 1024;
+constexpr float kMinusInfinity = -__builtin_inff();
+
+int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
+int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+__m256 Load(const float* p) { return _mm256_loadu_ps(p); }
+__m256 Load(const uint16_t* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+// AVX2 has no masked load of 16-bit values: the end of a row goes one by one.
+__m256 LoadFirst(const uint16_t* p, int64_t n) {
+  if (n >= kLanes) return Load(p);
+  alignas(16) uint16_t last[kLanes] = {};
+  for (int64_t i = 0; i < n; ++i) last[i] = p[i];
+  return Load(last);
+}
+
+// What the rows of one call work on; all in the caller's stack.
+struct Rows {
+  int64_t count = 0;
+  int64_t key_stride = 0;    // floats: key_dim, padded
+  int64_t value_stride = 0;  // floats: value_dim, padded
+  float* q = nullptr;        // [count, key_stride], zero in the padding
+  float* sum = nullptr;      // [count, value_stride]
+  float* p = nullptr;        // [count, kTile]: scores, then weights
+  float* tile = nullptr;     // [kTile, key or value stride], or null
+  int64_t position[kMaxRows];
+  int64_t keys[kMaxRows];  // of this tile that the row attends to, 0..kTile
+  float max[kMaxRows];
+  float weight[kMaxRows];
+  float correction[kMaxRows];
+};
+
+// Lane i of the result is the sum of a[i]'s lanes, by one fixed tree.
+__m256 SumEach(const __m256 a[kSums]) {
+  __m256 b[4];
+  for (int i = 0; i < 4; ++i)
+    b[i] = _mm256_add_ps(_mm256_unpacklo_ps(a[2 * i], a[2 * i + 1]),
+                         _mm256_unpackhi_ps(a[2 * i], a[2 * i + 1]));
+  __m256 c[2];
+  for (int i = 0; i < 2; ++i) {
+    const __m256d x = _mm256_castps_pd(b[2 * i]);
+    const __m256d y = _mm256_castps_pd(b[2 * i + 1]);
+    c[i] = _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(x, y)),
+                         _mm256_castpd_ps(_mm256_unpackhi_pd(x, y)));
+  }
+  return _mm256_add_ps(_mm256_permute2f128_ps(c[0], c[1], 0x20),
+                       _mm256_permute2f128_ps(c[0], c[1], 0x31));
+}
+
+// scores[r, j] = scale * q[r] . keys[j] for kRows rows and 8 / kRows keys.
+template <int kRows, typename T>
+void ScoreBlock(const float* q, int64_t q_stride, const T* keys,
+                int64_t key_stride, int64_t dim, float scale, float* scores) {
+  constexpr int kKeys = kSums / kRows;
+  __m256 sum[kSums];
+  for (int i = 0; i < kSums; ++i) sum[i] = _mm256_setzero_ps();
+  int64_t d = 0;
+  for (; d + kLanes <= dim; d += kLanes) {
+    __m256 k[kKeys];
+    for (int j = 0; j < kKeys; ++j) k[j] = Load(keys + j * key_stride + d);
+    for (int r = 0; r < kRows; ++r) {
+      const __m256 x = Load(q + r * q_stride + d);
+      for (int j = 0; j < kKeys; ++j)
+        sum[r * kKeys + j] = _mm256_fmadd_ps(x, k[j], sum[r * kKeys + j]);
+    }
+  }
+  if (d < dim) {
+    for (int j = 0; j < kKeys; ++j) {
+      const __m256 k = LoadFirst(keys + j * key_stride + d, dim - d);
+      for (int r = 0; r < kRows; ++r)
+        sum[r * kKeys + j] =
+            _mm256_fmadd_ps(Load(q + r * q_stride + d), k, sum[r * kKeys + j]);
+    }
+  }
+  const __m256 s = _mm256_mul_ps(SumEach(sum), _mm256_set1_ps(scale));
+  alignas(32) float all[kSums];
+  _mm256_store_ps(all, s);
+  for (int r = 0; r < kRows; ++r)
+    __builtin_memcpy(scores + r * kTile, all + r * kKeys,
+                     kKeys * sizeof(float));
+}
+
+// Scores of rows [row, row + kRows) against the tile's keys.
+template <int kRows, typename T>
+void Score(const Rows& rows, int64_t row, const T* keys, int64_t key_stride,
+           int64_t dim, float scale) {
+  int64_t count = 0;
+  for (int r = 0; r < kRows; ++r) count = Max(count, rows.keys[row + r]);
+  // The last block may score keys past `count`; Weigh leaves them out.
+  for (int64_t j = 0; j < count; j += kSums / kRows)
+    ScoreBlock<kRows>(rows.q + row * rows.key_stride, rows.key_stride,
+                      keys + j * key_stride, key_stride, dim, scale,
+                      rows.p + row * kTile + j);
+}
+
+float LargestLane(__m256 v) {
+  const __m128 four =
+      _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+
+// Turns the row's scores into weights, and moves its maximum.
+void Weigh(Rows* rows, int64_t row) {
+  constexpr int kVectors = kTile / kLanes;
+  rows->correction[row] = 1;
+  const int64_t count = rows->keys[row];
+  if (count == 0) return;
+  float* p = rows->p + row * kTile;
+  for (int64_t j = count; j < kTile; ++j) p[j] = kMinusInfinity;
+  __m256 max = _mm256_set1_ps(rows->max[row]);
+  for (int i = 0; i < kVectors; ++i)
+    max = _mm256_max_ps(max, Load(p + i * kLanes));
+  const float new_max = LargestLane(max);
+  max = _mm256_set1_ps(new_max);
+  __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+  for (int i = 0; i < kVectors; ++i) {
+    // Keys past the last: exp(-inf) is exactly 0.
+    const __m256 e = ExpOfNonPositive(_mm256_sub_ps(Load(p + i * kLanes), max));
+    _mm256_storeu_ps(p + i * kLanes, e);
+    sum[i % 2] = _mm256_add_ps(sum[i % 2], e);
+  }
+  // Exactly zero for the first tile, where the old maximum is -inf.
+  const float correction = _mm256_cvtss_f32(
+      ExpOfNonPositive(_mm256_sub_ps(_mm256_set1_ps(rows->max[row]), max)));
+  rows->weight[row] =
+      rows->weight[row] * correction + SumLanes(_mm256_add_ps(sum[0], sum[1]));
+  rows->correction[row] = correction;
+  rows->max[row] = new_max;
+}
+
+// sum[r] = sum[r] * correction[r] + the weighted values of keys [begin, end),
+// for kRows rows and kChunks chunks of 8 values; of a single
+// chunk only the first `width` are there.
+template <int kRows, int kChunks, typename T>
+void ValueBlock(const float* p, const float* correction, const T* values,
+                int64_t stride, int64_t width, int64_t begin, int64_t end,
+                float* sum, int64_t sum_stride) {
+  __m256 acc[kRows][kChunks];
+  for (int r = 0; r < kRows; ++r)
+    for (int c = 0; c < kChunks; ++c)
+      acc[r][c] = _mm256_mul_ps(Load(sum + r * sum_stride + c * kLanes),
+                                _mm256_set1_ps(correction[r]));
+  for (int64_t j = begin; j < end; ++j) {
+    const T* value = values + j * stride;
+    __m256 v[kChunks];
+    for (int c = 0; c + 1 < kChunks; ++c) v[c] = Load(value + c * kLanes);
+    v[kChunks - 1] = kChunks == 1 ? LoadFirst(value, width)
+                                  : Load(value + (kChunks - 1) * kLanes);
+    for (int r = 0; r < kRows; ++r) {
+      const __m256 w = _mm256_set1_ps(p[r * kTile + j]);
+      for (int c = 0; c < kChunks; ++c)
+        acc[r][c] = _mm256_fmadd_ps(w, v[c], acc[r][c]);
+    }
+  }
+  for (int r = 0; r < kRows; ++r)
+    for (int c = 0; c < kChunks; ++c)
+      _mm256_storeu_ps(sum + r * sum_stride + c * kLanes, acc[r][c]);
+}
+
+// As ValueBlock, over the whole width of the values.
+template <int kRows, typename T>
+void ValueRange(Rows* rows, int64_t row, const float* correction,
+                const T* values, int64_t stride, int64_t dim, int64_t begin,
+                int64_t end) {
+  const float* p = rows->p + row * kTile;
+  float* sum = rows->sum + row * rows->value_stride;
+  int64_t d = 0;
+  for (; d + 4 * kLanes <= dim; d += 4 * kLanes)
+    ValueBlock<kRows, 4>(p, correction, values + d, stride, kLanes, begin, end,
+                         sum + d, rows->value_stride);
+  for (; d < dim; d += kLanes)
+    ValueBlock<kRows, 1>(p, correction, values + d, stride, dim - d, begin, end,
+                         sum + d, rows->value_stride);
+}
+
+// Rows [row, row + kRows): together up to the shortest, then one by one, so
+// that a masked key adds nothing, not even a zero.
+template <int kRows, typename T>
+void AddValues(Rows* rows, int64_t row, const T* values, int64_t stride,
+               int64_t dim) {
+  int64_t common = kTile;
+  for (int r = 0; r < kRows; ++r) common = Min(common, rows->keys[row + r]);
+  ValueRange<kRows>(rows, row, rows->correction + row, values, stride, dim, 0,
+                    common);
+  const float one = 1;
+  for (int r = 0; r < kRows; ++r)
+    if (rows->keys[row + r] > common)
+      ValueRange<1>(rows, row + r, &one, values, stride, dim, common,
+                    rows->keys[row + r]);
+}
+
+// [count, dim] f16 to [count, stride] f32, zero in the padding.
+void Widen(const uint16_t* in, int64_t count, int64_t dim, float* out,
+           int64_t stride) {
+  for (int64_t j = 0; j < count; ++j)
+    for (int64_t d = 0; d < dim; d += kLanes)
+      _mm256_storeu_ps(out + j * stride + d,
+                       LoadFirst(in + j * dim + d, dim - d));
+}
+
+template <typename T>
+void ScoreAll(const AttentionArgs& args, const Rows& rows, const T* keys,
+              int64_t stride) {
+  int64_t row = 0;
+  for (; row + 2 <= rows.count; row += 2)
+    Score<2>(rows, row, keys, stride, args.key_dim, args.scale);
+  if (row < rows.count)
+    Score<1>(rows, row, keys, stride, args.key_dim, args.scale);
+}
+
+template <typename T>
+void AddAllValues(const AttentionArgs& args, Rows* rows, const T* values,
+                  int64_t stride) {
+  int64_t row = 0;
+  for (; row + 2 <= rows->count; row += 2)
+    AddValues<2>(rows, row, values, stride, args.value_dim);
+  if (row < rows->count)
+    AddValues<1>(rows, row, values, stride, args.value_dim);
+}
+
+// Adds one tile of keys [kTile, key_dim] and values [kTile, value_dim].
+void AddTile(const AttentionArgs& args, Rows* rows, int64_t base,
+             const uint16_t* keys, const uint16_t* values) {
+  int64_t used = 0;
+  for (int64_t r = 0; r < rows->count; ++r) {
+    rows->keys[r] = Min(Max(rows->position[r] - base + 1, 0), kTile);
+    used = Max(used, rows->keys[r]);
+  }
+  used = RoundUp(used, 16);  // what Score may read
+  if (rows->tile != nullptr) {
+    Widen(keys, used, args.key_dim, rows->tile, rows->key_stride);
+    ScoreAll(args, *rows, rows->tile, rows->key_stride);
+  } else {
+    ScoreAll(args, *rows, keys, args.key_dim);
+  }
+  for (int64_t r = 0; r < rows->count; ++r) Weigh(rows, r);
+  if (rows->tile != nullptr) {
+    Widen(values, used, args.value_dim, rows->tile, rows->value_stride);
+    AddAllValues(args, rows, rows->tile, rows->value_stride);
+  } else {
+    AddAllValues(args, rows, values, args.value_dim);
+  }
+}
+
+// Row r of a run is head first_head + r % group of token r / group.
+struct Run {
+  int64_t kv_head;
+  int64_t group;
+  int64_t token_begin;  // tokens that have the same blocks
+};
+
+int64_t OutputRow(const AttentionArgs& args, const Run& run, int64_t r) {
+  return (run.token_begin + r / run.group) * args.heads +
+         run.kv_head * run.group + r % run.group;
+}
+
+void LoadRows(const AttentionArgs& args, const Run& run, int64_t begin,
+              Rows* rows) {
+  for (int64_t r = 0; r < rows->count; ++r) {
+    const float* q = args.q + OutputRow(args, run, begin + r) * args.key_dim;
+    for (int64_t d = 0; d < rows->key_stride; d += kLanes)
+      _mm256_storeu_ps(rows->q + r * rows->key_stride + d,
+                       LoadFirst(q + d, args.key_dim - d));
+    for (int64_t d = 0; d < rows->value_stride; d += kLanes)
+      _mm256_storeu_ps(rows->sum + r * rows->value_stride + d,
+                       _mm256_setzero_ps());
+    rows->position[r] =
+        args.tokens[run.token_begin + (begin + r) / run.group].position;
+    rows->max[r] = kMinusInfinity;
+    rows->weight[r] = 0;
+  }
+}
+
+void StoreRows(const AttentionArgs& args, const Run& run, int64_t begin,
+               const Rows& rows) {
+  for (int64_t r = 0; r < rows.count; ++r) {
+    float* out = args.out + OutputRow(args, run, begin + r) * args.value_dim;
+    const __m256 weight = _mm256_set1_ps(rows.weight[r]);
+    for (int64_t d = 0; d < args.value_dim; d += kLanes)
+      StoreFirst(
+          out + d, args.value_dim - d,
+          _mm256_div_ps(Load(rows.sum + r * rows.value_stride + d), weight));
+  }
+}
+
+// Rows [begin, begin + rows->count) of the run, over all their tiles.
+void AttendRows(const AttentionArgs& args, const Run& run, int64_t begin,
+                Rows* rows) {
+  LoadRows(args, run, begin, rows);
+  int64_t last = 0;
+  for (int64_t r = 0; r < rows->count; ++r) last = Max(last, rows->position[r]);
+  const AttentionToken& token = args.tokens[run.token_begin];
+  for (int64_t base = 0; base <= last; base += kTile)
+    AddTile(args, rows, base,
+            token.key_blocks[base / kTile] + run.kv_head * kTile * args.key_dim,
+            token.value_blocks[base / kTile] +
+                run.kv_head * kTile * args.value_dim);
+  StoreRows(args, run, begin, *rows);
+}
+
+void AttendRun(const AttentionArgs& args, const Run& run, int64_t token_end) {
+  alignas(64) float scratch[kScratchFloats];
+  Rows rows;
+  rows.key_stride = RoundUp(args.key_dim, kLanes);
+  rows.value_stride = RoundUp(args.value_dim, kLanes);
+  const int64_t total = (token_end - run.token_begin) * run.group;
+  const int64_t tile = kTile * Max(rows.key_stride, rows.value_stride);
+  const bool widen = total > kWidenAboveRows && tile <= kScratchFloats * 3 / 4;
+  const int64_t row_floats = rows.key_stride + rows.value_stride + kTile;
+  const int64_t room = kScratchFloats - (widen ? tile : 0);
+  const int64_t capacity = Min(room / row_floats, kMaxRows);
+  CHECK(capacity > 0);
+  rows.q = scratch;
+  rows.sum = rows.q + capacity * rows.key_stride;
+  rows.p = rows.sum + capacity * rows.value_stride;
+  rows.tile = widen ? rows.p + capacity * kTile : nullptr;
+  for (int64_t begin = 0; begin < total; begin += capacity) {
+    rows.count = Min(capacity, total - begin);
+    AttendRows(args, run, begin, &rows);
+  }
+}
+
+void Attention(const AttentionArgs& args, int64_t item_begin,
+               int64_t item_end) {
+  const int64_t token_tiles =
+      (args.token_count + kAttentionTokenTile - 1) / kAttentionTokenTile;
+  for (int64_t item = item_begin; item < item_end; ++item) {
+    int64_t begin = item % token_tiles * kAttentionTokenTile;
+    const int64_t end = Min(begin + kAttentionTokenTile, args.token_count);
+    while (begin < end) {
+      const AttentionToken& first = args.tokens[begin];
+      int64_t next = begin + 1;
+      while (next < end && args.tokens[next].key_blocks == first.key_blocks &&
+             args.tokens[next].value_blocks == first.value_blocks)
+        ++next;
+      AttendRun(args, {item / token_tiles, args.heads / args.kv_heads, begin},
+                next);
+      begin = next;
+    }
+  }
+}
+
+}  // namespace
+
+void RegisterAvx2Attention(Ops* ops) { ops->attention = Attention; }
+
+}  // namespace coldstream
+
+#endif  // __AVX2__
