@@ -31,16 +31,22 @@ inline std::string MessageOf(const Status& status) {
 
 }  // namespace coldstream
 
-#define RETURN_IF_ERROR(expr)                                       \
-  do {                                                              \
-    if (::absl::Status status_macro_ = (expr); !status_macro_.ok()) \
-      return status_macro_;                                         \
-  } while (false)
-
 #define COLDSTREAM_CONCAT_INNER(a, b) a##b
 #define COLDSTREAM_CONCAT(a, b) COLDSTREAM_CONCAT_INNER(a, b)
+
+// `expr` is evaluated once; a Status that is not OK is returned. The names are
+// counted so that a lambda inside `expr` may use the macros too.
+#define RETURN_IF_ERROR(expr) \
+  RETURN_IF_ERROR_IMPL(COLDSTREAM_CONCAT(status_, __COUNTER__), expr)
+#define RETURN_IF_ERROR_IMPL(tmp, expr)                     \
+  do {                                                      \
+    if (::absl::Status tmp = (expr); !tmp.ok()) return tmp; \
+  } while (false)
+
+// `lhs` declares a variable or is one; it gets the value of the StatusOr
+// `expr`, whose error is returned. Several statements: needs braces after if.
 #define ASSIGN_OR_RETURN(lhs, expr) \
-  ASSIGN_OR_RETURN_IMPL(COLDSTREAM_CONCAT(status_or_, __LINE__), lhs, expr)
+  ASSIGN_OR_RETURN_IMPL(COLDSTREAM_CONCAT(status_or_, __COUNTER__), lhs, expr)
 #define ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr)    \
   auto tmp = (expr);                             \
   if (!tmp.ok()) return std::move(tmp).status(); \
