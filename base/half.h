@@ -1,9 +1,10 @@
 // 16-bit floats as uint16_t: the toolchain (clang 14) has no _Float16 in C++.
 //
 // F16 is IEEE 754 binary16, BF16 the upper half of binary32. Narrowing rounds
-// to nearest, ties to even; NaN stays NaN, overflow becomes infinity. These are
-// the scalar specification; ISA folders use their instructions, which agree bit
-// for bit.
+// to nearest, ties to even; NaN stays NaN (and becomes quiet, except
+// BF16ToF32), overflow becomes infinity. These are the scalar specification.
+// The F16C instructions agree with it bit for bit; those of AVX512-BF16 do not:
+// they flush subnormal numbers to zero.
 #ifndef COLDSTREAM_BASE_HALF_H_
 #define COLDSTREAM_BASE_HALF_H_
 
