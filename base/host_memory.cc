@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -19,10 +20,12 @@ HostMemory::HostMemory(HostMemory&& other) noexcept
       mapping_bytes_(std::exchange(other.mapping_bytes_, 0)) {}
 
 HostMemory& HostMemory::operator=(HostMemory&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  std::swap(mapping_, other.mapping_);
-  std::swap(mapping_bytes_, other.mapping_bytes_);
+  // What this held goes back to the system now, not when `other` ends.
+  HostMemory taken(std::move(other));
+  std::swap(data_, taken.data_);
+  std::swap(size_, taken.size_);
+  std::swap(mapping_, taken.mapping_);
+  std::swap(mapping_bytes_, taken.mapping_bytes_);
   return *this;
 }
 
@@ -37,7 +40,12 @@ StatusOr<HostMemory> HostMemory::Allocate(size_t bytes, const char* what) {
   // address space only.
   const size_t alignment =
       bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
-  const size_t mapping_bytes = bytes + alignment - kPageBytes;
+  const size_t head_room = alignment - kPageBytes;
+  if (bytes > std::numeric_limits<size_t>::max() - head_room) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "cannot map %d bytes for %s: no address space", bytes, what));
+  }
+  const size_t mapping_bytes = bytes + head_room;
   void* mapping = mmap(nullptr, mapping_bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) {
