@@ -1,25 +1,32 @@
 #include "base/parallel.h"
 
 #include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 
 namespace coldstream {
 
-// global_control lets an arena be wider than the CPUs it may use: an explicit
-// thread count wins.
 struct Parallel::Arena {
-  explicit Arena(int threads)
-      : control(oneapi::tbb::global_control::max_allowed_parallelism,
-                static_cast<size_t>(std::max(threads, 2))),
-        arena(threads) {
+  explicit Arena(int threads) : arena(threads) {
+    // An explicit thread count wins over the CPUs there are, which takes a
+    // process-wide setting. Of several such settings oneTBB obeys the lowest,
+    // so none is made where the default will do: a narrow arena must not slow a
+    // wide one, or the program around us. Two, because asynchronous nodes of a
+    // flow graph need a worker beside the waiting thread.
+    const int needed = std::max(threads, 2);
+    if (needed > oneapi::tbb::info::default_concurrency()) {
+      control.emplace(oneapi::tbb::global_control::max_allowed_parallelism,
+                      static_cast<size_t>(needed));
+    }
     arena.initialize();
   }
-  oneapi::tbb::global_control control;
+  std::optional<oneapi::tbb::global_control> control;
   oneapi::tbb::task_arena arena;
 };
 

@@ -8,7 +8,8 @@
 //
 //   parallel.For(rows, /*grain=*/16, [&](int64_t begin, int64_t end) { ... });
 //
-// Thread-safety: For may be called from one thread at a time.
+// Thread-safety: For may be called from one thread at a time, and from inside a
+// body. Two Parallels are independent.
 #ifndef COLDSTREAM_BASE_PARALLEL_H_
 #define COLDSTREAM_BASE_PARALLEL_H_
 
