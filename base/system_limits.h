@@ -24,8 +24,9 @@ struct MemoryLimit {
   std::string source;  // "MemAvailable" or the limiting cgroup file
 };
 
-// The smaller of MemAvailable plus what this process already holds, and every
-// memory limit on the cgroup path.
+// The smallest of MemAvailable plus what this process already holds, and every
+// memory limit on the cgroup path less what other processes of that group hold
+// (their anonymous memory; their page cache can be dropped).
 MemoryLimit AvailableMemory(const SystemPaths& paths = {});
 
 // The smallest cgroup memory limit alone, or nullopt where there is none.
