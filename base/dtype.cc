@@ -3,7 +3,6 @@
 #include <array>
 
 #include "absl/strings/ascii.h"
-#include "base/check.h"
 
 namespace coldstream {
 namespace {

@@ -13,6 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/check.h"
+
 namespace coldstream {
 
 // Values are the GGUF type ids.
@@ -63,6 +65,7 @@ std::string SupportedDTypeNames();
 // Bytes of a row of `elements`; `elements` must be a multiple of the block.
 inline uint64_t RowBytes(DType type, uint64_t elements) {
   const DTypeInfo& info = InfoOf(type);
+  DCHECK(elements % info.block_elements == 0);
   return elements / info.block_elements * info.block_bytes;
 }
 
