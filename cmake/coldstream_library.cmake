@@ -24,12 +24,19 @@ function(coldstream_library NAME)
   endforeach()
 endfunction()
 
-# coldstream_test(NAME SRCS ... DEPS ...): a GoogleTest binary, one ctest entry
-# per TEST. DATA paths are found through the COLDSTREAM_TEST_DATA definition.
+# coldstream_test(NAME SRCS ... DEPS ... [TIMEOUT seconds] [LABELS label]): a
+# GoogleTest binary, one ctest entry per TEST. DATA paths are found through the
+# COLDSTREAM_TEST_DATA definition. LABELS threads: shares state between threads
+# and holds no oneTBB (whose own synchronisation TSan does not see), so it is run
+# under the tsan preset too.
 function(coldstream_test NAME)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT;LABELS" "SRCS;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
+  endif()
+  set(labels)
+  if(ARG_LABELS)
+    set(labels LABELS ${ARG_LABELS})
   endif()
   add_executable(${NAME} ${ARG_SRCS})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main
@@ -37,5 +44,5 @@ function(coldstream_test NAME)
   target_compile_definitions(
     ${NAME} PRIVATE COLDSTREAM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests")
   gtest_discover_tests(${NAME} TEST_PREFIX ${NAME}. DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+                       PROPERTIES TIMEOUT ${ARG_TIMEOUT} ${labels})
 endfunction()
