@@ -39,6 +39,7 @@ struct TensorInfo {
 
 struct CheckpointOptions {
   DirectMode direct = DirectMode::kAuto;
+  DirectProbe direct_probe = {};  // see File::Open
 };
 
 class Checkpoint {
@@ -68,7 +69,7 @@ class Checkpoint {
   Status CheckUnchanged() const;
 
  private:
-  friend class CheckpointBuilder;  // io/gguf.cc and io/split.cc fill one in
+  friend class CheckpointBuilder;  // io/checkpoint_builder.h
 
   std::vector<std::shared_ptr<File>> files_;
   Metadata metadata_;

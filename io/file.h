@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,12 +29,19 @@ enum class DirectMode {
   kOff,   // through the page cache
 };
 
+// Finds what O_DIRECT asks of reads of the file behind `direct_fd`, or says in
+// the Status why it cannot be used. The default is ProbeDirectAlignment
+// (io/direct_alignment.h); tests put in an alignment or a refusal.
+using DirectProbe =
+    std::function<StatusOr<DirectAlignment>(int direct_fd, uint64_t size)>;
+
 class File {
  public:
   // Opens for reading. Errors: NotFound, PermissionDenied, InvalidArgument (a
   // directory, a pipe), Unavailable (direct wanted and refused).
   static StatusOr<std::shared_ptr<File>> Open(const std::string& path,
-                                              DirectMode direct);
+                                              DirectMode direct,
+                                              const DirectProbe& probe = {});
   ~File();
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -47,7 +55,8 @@ class File {
   int buffered_fd() const { return buffered_fd_; }
   bool direct() const { return direct_fd_ >= 0; }
   const DirectAlignment& alignment() const { return alignment_; }
-  // Why direct() is false although it was wanted; empty otherwise.
+  // Why direct() is false although it was wanted, file system named; empty
+  // otherwise.
   const std::string& direct_refusal() const { return direct_refusal_; }
 
   // Reads exactly out.size() bytes at `offset` through the page cache: for
@@ -60,8 +69,10 @@ class File {
 
  private:
   File() = default;
+  Status OpenDirect(const DirectProbe& probe);
 
   std::string path_;
+  std::string absolute_path_;  // for CheckUnchanged after a chdir
   uint64_t size_ = 0;
   uint64_t device_ = 0;
   uint64_t inode_ = 0;

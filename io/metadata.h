@@ -19,6 +19,9 @@ namespace coldstream {
 
 class StringArray {
  public:
+  void Reserve(size_t entries) { ends_.reserve(entries); }
+  // Gives back what Append took ahead.
+  void ShrinkToFit() { blob_.shrink_to_fit(); }
   void Append(std::string_view text) {
     blob_.append(text);
     ends_.push_back(blob_.size());
@@ -28,6 +31,7 @@ class StringArray {
     const uint64_t begin = index == 0 ? 0 : ends_[index - 1];
     return std::string_view(blob_).substr(begin, ends_[index] - begin);
   }
+  friend bool operator==(const StringArray&, const StringArray&) = default;
   uint64_t memory_bytes() const {
     return blob_.capacity() + ends_.capacity() * sizeof(uint64_t);
   }
@@ -81,6 +85,8 @@ class Metadata {
   uint64_t memory_bytes() const;
 
  private:
+  StatusOr<const MetadataValue*> Get(std::string_view key) const;
+
   std::map<std::string, MetadataValue, std::less<>> values_;
 };
 

@@ -1,0 +1,53 @@
+#include "io/checkpoint.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "io/checkpoint_builder.h"
+#include "io/gguf.h"
+#include "io/printable.h"
+
+namespace coldstream {
+
+int64_t TensorInfo::rows() const {
+  uint64_t rows = 1;
+  for (size_t i = 1; i < shape.size(); ++i) rows *= shape[i];
+  return static_cast<int64_t>(rows);
+}
+
+StatusOr<Checkpoint> Checkpoint::Open(const std::string& path,
+                                      const CheckpointOptions& options) {
+  ASSIGN_OR_RETURN(std::shared_ptr<File> file,
+                   File::Open(path, options.direct, options.direct_probe));
+  ASSIGN_OR_RETURN(GgufFile part, ParseGguf(std::move(file)));
+  CheckpointBuilder builder;
+  RETURN_IF_ERROR(builder.Add(std::move(part)));
+  return std::move(builder).Build();
+}
+
+const TensorInfo* Checkpoint::Find(std::string_view name) const {
+  const auto found = by_name_.find(absl::string_view(name.data(), name.size()));
+  return found == by_name_.end() ? nullptr : &tensors_[found->second];
+}
+
+StatusOr<const TensorInfo*> Checkpoint::Get(std::string_view name) const {
+  if (const TensorInfo* tensor = Find(name)) return tensor;
+  return absl::NotFoundError(absl::StrFormat(
+      "%s: tensor %s is missing", files_.empty() ? "" : files_[0]->path(),
+      Printable(name, 100)));
+}
+
+uint64_t Checkpoint::tensor_bytes() const {
+  uint64_t bytes = 0;
+  for (const TensorInfo& tensor : tensors_) bytes += tensor.extent.length;
+  return bytes;
+}
+
+Status Checkpoint::CheckUnchanged() const {
+  for (const std::shared_ptr<File>& file : files_)
+    RETURN_IF_ERROR(file->CheckUnchanged());
+  return absl::OkStatus();
+}
+
+}  // namespace coldstream
