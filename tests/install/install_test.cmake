@@ -1,0 +1,45 @@
+# cmake -D BUILD_DIR=... -D CLIENT_DIR=... -D WORK_DIR=... [...] -P this file
+#
+# Installs BUILD_DIR into a fresh prefix, builds CLIENT_DIR against it with the
+# same compiler and flags, and runs what came out.
+cmake_policy(VERSION 3.25)
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output
+                  ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "failed (${result}): ${command}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/prefix)
+run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${CLIENT_DIR} -B ${WORK_DIR}/client
+    -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix
+    -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
+    -D CMAKE_BUILD_TYPE=${BUILD_TYPE}
+    -D CMAKE_CXX_COMPILER=${CXX_COMPILER}
+    -D CMAKE_CXX_FLAGS=${CXX_FLAGS})
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/client)
+run(${WORK_DIR}/client/client)
+if(NOT output MATCHES "the installed library works")
+  message(FATAL_ERROR "unexpected output: ${output}")
+endif()
+
+# Nothing in the package may lead back to the source or build tree.
+file(GLOB_RECURSE package ${WORK_DIR}/prefix/*.cmake)
+if(NOT package)
+  message(FATAL_ERROR "no package files are installed")
+endif()
+foreach(file IN LISTS package)
+  file(READ ${file} text)
+  foreach(tree ${BUILD_DIR} ${SOURCE_DIR})
+    string(FIND "${text}" "${tree}" at)
+    if(NOT at EQUAL -1)
+      message(FATAL_ERROR "${file} names ${tree}")
+    endif()
+  endforeach()
+endforeach()
+file(REMOVE_RECURSE ${WORK_DIR})
