@@ -158,10 +158,12 @@ class RunState {
     for (int unit = stage.begin; unit < stage.end; ++unit) {
       if (unit == stage.loaded_unit() && store_->resident(unit))
         store_->MarkLoaded(unit);
-      RETURN_IF_ERROR(
-          runner_->RunUnit(unit, store_->Destination(unit, loaded.slot)));
-      // A cancelled kernel leaves its work half done: look before going on.
+      const Status status =
+          runner_->RunUnit(unit, store_->Destination(unit, loaded.slot));
+      // A cancelled kernel leaves its work half done: whatever came of it, the
+      // interruption is the reason.
       RETURN_IF_ERROR(CheckCancelled());
+      RETURN_IF_ERROR(status);
     }
     if (stage.end < static_cast<int>(store_->units().size()))
       return absl::OkStatus();

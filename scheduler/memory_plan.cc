@@ -121,18 +121,19 @@ std::string TooSmall(const FixedMemory& fixed, uint64_t budget, uint64_t least,
   const WeightUnit* largest = &units[0];
   for (const WeightUnit& unit : units)
     if (unit.buffer_bytes > largest->buffer_bytes) largest = &unit;
+  // Rounded up, so that the number can be given as it is printed.
+  const auto flag = [](uint64_t bytes) {
+    return absl::StrFormat("--ram %dM", (bytes + (1 << 20) - 1) >> 20);
+  };
   std::string text = absl::StrFormat(
-      "memory budget of %.1f MiB is too small: the least that works is %.1f "
-      "MiB "
-      "(process %.1f, tokenizer %.1f, KV cache %.1f, activations %.1f, weights "
-      "%.1f with prefetch depth %d; largest unit %s %.1f)",
-      mib(budget), mib(least) + 0.05, mib(fixed.process), mib(fixed.tokenizer),
+      "memory budget of %.1f MiB is too small: the least that works is %s "
+      "(process %.1f MiB, tokenizer %.1f, KV cache %.1f, activations %.1f, "
+      "weights %.1f at prefetch depth %d; largest unit %s %.1f)",
+      mib(budget), flag(least), mib(fixed.process), mib(fixed.tokenizer),
       mib(fixed.kv), mib(fixed.activations), mib(least - fixed.total()), depth,
       largest->name, mib(largest->buffer_bytes));
-  if (depth > 1 && least_at_one < least) {
-    text += absl::StrFormat(", or %.1f MiB with --prefetch-depth 1",
-                            mib(least_at_one) + 0.05);
-  }
+  if (depth > 1 && least_at_one < least)
+    text += absl::StrFormat(", or %s --prefetch-depth 1", flag(least_at_one));
   return text + "; raise --ram, or lower -c or -b";
 }
 

@@ -1,0 +1,98 @@
+// One parametric transformer block, run unit by unit.
+//
+// x += attention(norm(x)); x += ffn(norm(x)); or, with a parallel residual,
+// both from one norm. Grouped-query attention over the paged f16 KV cache, RoPE
+// on queries and keys, SwiGLU (Shazeer 2020, arXiv 2002.05202).
+//
+// A pass: Begin(batch), then RunUnit for every unit in order; logits() holds
+// until the next Begin. Not thread-safe; goes wide through Parallel.
+#ifndef COLDSTREAM_GRAPHS_DECODER_H_
+#define COLDSTREAM_GRAPHS_DECODER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/parallel.h"
+#include "base/status.h"
+#include "graphs/batch.h"
+#include "graphs/embedding_rows.h"
+#include "graphs/kv_cache.h"
+#include "graphs/model_config.h"
+#include "graphs/weight_map.h"
+#include "graphs/workspace.h"
+#include "io/reader.h"
+#include "kernels/matmul.h"
+#include "kernels/ops.h"
+#include "kernels/rope_table.h"
+
+namespace coldstream {
+
+class Decoder {
+ public:
+  // What a decoder works with; all of it must outlive the decoder.
+  struct Parts {
+    const ModelConfig* config;
+    const WeightMap* map;
+    const Ops* ops;
+    Parallel* parallel;
+    Reader* reader;
+    KvCache* cache;
+    Workspace* workspace;
+    EmbeddingRows* embedding;
+  };
+  explicit Decoder(const Parts& parts);
+
+  // Takes the tokens of a pass and reads their embedding rows. The batch has
+  // 1..workspace.max_tokens tokens, at most max_logit_rows of which want
+  // logits. Errors: InvalidArgument (token id), the reader's.
+  Status Begin(const Batch& batch);
+
+  // Errors: Internal naming the first layer whose output is not finite.
+  Status RunUnit(int unit, const std::byte* weights);
+
+  // [rows that wanted logits, in batch order][vocab_rows].
+  int64_t logit_rows() const {
+    return static_cast<int64_t>(logit_tokens_.size());
+  }
+  std::span<const float> logits(int64_t row) const;
+
+ private:
+  void RunAttention(const LayerWeights& weights, const WeightUnit& unit,
+                    const std::byte* buffer, int64_t layer);
+  Status RunFfn(const LayerWeights& weights, const WeightUnit& unit,
+                const std::byte* buffer, int64_t layer);
+  void RunFinalNorm(const WeightRef& weight, const WeightUnit& unit,
+                    const std::byte* buffer);
+  Status RunHead(const UnitRole& role, const WeightUnit& unit,
+                 const std::byte* buffer);
+
+  // A norm or bias as floats, in workspace.vector.
+  const float* LoadVector(const WeightRef& ref, const WeightUnit& unit,
+                          const std::byte* buffer);
+  // normed = norm(x), for every token.
+  void Normalise(const WeightRef& ref, const WeightUnit& unit,
+                 const std::byte* buffer);
+  // out = weight * activations (+ bias); out: [tokens, weight.rows].
+  void Project(const WeightRef& weight, const WeightRef& bias,
+               const WeightUnit& unit, const std::byte* buffer, float* out);
+  void AddToResidual(const float* x);
+  // Rotates q and k, and stores k and v in the cache.
+  void RotateAndStore(const LayerShape& shape, int64_t layer);
+  void Attend(const LayerShape& shape, int64_t layer);
+
+  const Parts parts_;
+  RopeTable rope_;
+  Batch batch_;
+  std::vector<int64_t> logit_tokens_;  // indices into batch_
+  // Scratch, sized by the batch.
+  std::vector<int32_t> ids_;
+  std::vector<int64_t> positions_;
+  std::vector<AttentionToken> attention_tokens_;
+  std::vector<const uint16_t*> block_pointers_;
+};
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_GRAPHS_DECODER_H_

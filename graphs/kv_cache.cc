@@ -1,0 +1,87 @@
+#include "graphs/kv_cache.h"
+
+#include "absl/strings/str_format.h"
+#include "kernels/ops.h"
+
+namespace coldstream {
+namespace {
+
+uint64_t BlocksFor(int64_t tokens) {
+  return static_cast<uint64_t>((tokens + kKvBlockTokens - 1) / kKvBlockTokens);
+}
+
+uint64_t HalfBytes(int64_t kv_heads, int64_t dim) {
+  return static_cast<uint64_t>(kv_heads * kKvBlockTokens * dim) *
+         sizeof(uint16_t);
+}
+
+uint64_t BlockBytes(const LayerShape& layer) {
+  return HalfBytes(layer.kv_heads, layer.key_dim) +
+         HalfBytes(layer.kv_heads, layer.value_dim);
+}
+
+}  // namespace
+
+uint64_t KvCache::BytesFor(const ModelConfig& config, int64_t tokens) {
+  uint64_t bytes = 0;
+  for (const LayerShape& layer : config.layers)
+    bytes += BlockBytes(layer) * BlocksFor(tokens);
+  return bytes;
+}
+
+StatusOr<KvCache> KvCache::Create(const ModelConfig& config, int64_t tokens) {
+  KvCache cache;
+  cache.config_ = &config;
+  const uint64_t blocks = BlocksFor(tokens);
+  uint64_t offset = 0;
+  for (const LayerShape& layer : config.layers) {
+    cache.layer_offset_.push_back(offset);
+    cache.layer_block_.push_back(BlockBytes(layer));
+    cache.values_offset_.push_back(HalfBytes(layer.kv_heads, layer.key_dim));
+    offset += BlockBytes(layer) * blocks;
+  }
+  ASSIGN_OR_RETURN(cache.memory_, HostMemory::Allocate(offset, "the KV cache"));
+  // Handed out from the back: the lowest block first.
+  for (uint64_t block = blocks; block > 0; --block)
+    cache.free_.push_back(static_cast<int>(block - 1));
+  return cache;
+}
+
+Status KvCache::Reserve(KvSequence* sequence, int64_t length) {
+  const uint64_t wanted = BlocksFor(length);
+  const uint64_t have = sequence->blocks.size();
+  if (wanted <= have) return absl::OkStatus();
+  if (wanted - have > free_.size()) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "the KV cache is full: %d more tokens wanted, room for %d",
+        length - sequence->length,
+        static_cast<int64_t>(have + free_.size()) * kKvBlockTokens -
+            sequence->length));
+  }
+  for (uint64_t i = have; i < wanted; ++i) {
+    sequence->blocks.push_back(free_.back());
+    free_.pop_back();
+  }
+  return absl::OkStatus();
+}
+
+void KvCache::Release(KvSequence* sequence) {
+  for (size_t i = sequence->blocks.size(); i > 0; --i)
+    free_.push_back(sequence->blocks[i - 1]);
+  sequence->blocks.clear();
+  sequence->length = 0;
+}
+
+uint16_t* KvCache::Keys(int64_t layer, int block) const {
+  const auto index = static_cast<size_t>(layer);
+  return reinterpret_cast<uint16_t*>(memory_.data() + layer_offset_[index] +
+                                     layer_block_[index] *
+                                         static_cast<uint64_t>(block));
+}
+
+uint16_t* KvCache::Values(int64_t layer, int block) const {
+  return Keys(layer, block) +
+         values_offset_[static_cast<size_t>(layer)] / sizeof(uint16_t);
+}
+
+}  // namespace coldstream

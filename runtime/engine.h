@@ -1,0 +1,105 @@
+// The engine: one model, one memory budget, one stream of weights.
+//
+//   auto model = Model::Open({.path = "model.gguf"});
+//   auto engine = Engine::Create(*model, {.ram_bytes = 2 << 30});
+//   std::unique_ptr<Session> session = (*engine)->NewSession();
+//   session->Generate(request, on_text);   // see runtime/session.h
+//
+// Invariant: logits do not depend on the budget, the prefetch depth, the thread
+// count, the batch size or how the bytes were read, bit for bit.
+// Thread-safety: one call at a time on an engine and its sessions.
+#ifndef COLDSTREAM_RUNTIME_ENGINE_H_
+#define COLDSTREAM_RUNTIME_ENGINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cpu_features.h"
+#include "base/status.h"
+#include "io/reader.h"
+#include "runtime/model.h"
+#include "scheduler/memory_plan.h"
+
+namespace coldstream {
+
+class EngineCore;
+class Session;
+
+using ReaderFactory = std::function<StatusOr<std::unique_ptr<Reader>>(
+    std::vector<std::shared_ptr<File>> files, const ReaderOptions& options)>;
+
+struct EngineOptions {
+  // Cap on the memory of the process. 0: what the smallest cgroup limit and
+  // MemAvailable allow, less head room.
+  uint64_t ram_bytes = 0;
+  int prefetch_depth = 2;  // units read ahead, kMin..kMaxPrefetchDepth
+  ReaderOptions reader;
+  int threads = 0;      // 0: affinity and CPU quota decide
+  int64_t context = 0;  // positions; 0: min(4096, what it was trained on)
+  int64_t batch_tokens = 512;  // most tokens of one pass
+  int64_t logit_rows = 1;      // most tokens of one pass that want logits
+  std::optional<Isa> isa;      // unset: COLDSTREAM_ISA or the best
+  // When it becomes true, the running call and every later one end with
+  // Cancelled soon: at the latest when the kernels at work end their ranges of
+  // rows. May be set from a signal handler. Must outlive the engine.
+  const std::atomic<bool>* cancel = nullptr;
+  // Tests put a faulty reader here; empty: Reader::Create.
+  ReaderFactory reader_factory;
+};
+
+struct EngineStats {
+  int64_t passes = 0;
+  uint64_t bytes_from_disk = 0;
+  double disk_busy_seconds = 0;  // at least one read in flight
+  double compute_seconds = 0;
+  double stall_seconds = 0;  // computation waited for weights
+};
+
+class Engine {
+ public:
+  // Plans memory and takes it; weights are read by the first pass. Errors:
+  // ResourceExhausted with the least budget that works; InvalidArgument;
+  // Unavailable (an I/O backend or ISA asked for and not there).
+  static StatusOr<std::unique_ptr<Engine>> Create(
+      std::shared_ptr<const Model> model, const EngineOptions& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // The session must not outlive the engine. All sessions share the engine's
+  // `context` positions.
+  std::unique_ptr<Session> NewSession();
+
+  const Model& model() const;
+  const MemoryPlan& plan() const;
+  EngineStats stats() const;
+  int64_t context() const;
+  int threads() const;
+  const char* isa_name() const;    // the ops row in use
+  const char* io_backend() const;  // "uring" or "pread"
+  bool direct_io() const;          // every file read past the page cache
+  int prefetch_depth() const;
+  // One line each, worth showing once (a fallback and its reason).
+  std::vector<std::string> warnings() const;
+
+ private:
+  friend class Session;
+  explicit Engine(std::unique_ptr<EngineCore> core);
+  std::unique_ptr<EngineCore> core_;
+};
+
+// The budget Engine::Create takes for ram_bytes = 0, and where it comes from.
+struct DefaultBudget {
+  uint64_t bytes = 0;
+  std::string source;
+};
+DefaultBudget DefaultRamBudget();
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_RUNTIME_ENGINE_H_

@@ -1,0 +1,59 @@
+// What an Engine owns, in the order it is made. Internal to runtime/.
+#ifndef COLDSTREAM_RUNTIME_ENGINE_CORE_H_
+#define COLDSTREAM_RUNTIME_ENGINE_CORE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "base/parallel.h"
+#include "base/status.h"
+#include "graphs/decoder.h"
+#include "graphs/stream_graph.h"
+#include "io/reader.h"
+#include "runtime/engine.h"
+#include "scheduler/memory_plan.h"
+#include "scheduler/weight_store.h"
+
+namespace coldstream {
+
+// Supplies the tokens of each pass and takes its logits. Calls alternate.
+class PassClient {
+ public:
+  virtual ~PassClient() = default;
+  // Fills an empty batch with at least one token.
+  virtual Status NextBatch(Batch* batch) = 0;
+  // True: another pass follows.
+  virtual StatusOr<bool> Consume(const Decoder& decoder) = 0;
+};
+
+class EngineCore {
+ public:
+  static StatusOr<std::unique_ptr<EngineCore>> Create(
+      std::shared_ptr<const Model> model, const EngineOptions& options);
+
+  // Runs passes until the client says stop or `max_passes` are done.
+  Status RunPasses(PassClient* client, int64_t max_passes);
+
+  std::shared_ptr<const Model> model;
+  EngineOptions options;  // with defaults filled in
+  const Ops* ops = nullptr;
+  std::unique_ptr<Parallel> parallel;
+  MemoryPlan plan;
+  WeightStore store;
+  KvCache cache;
+  Workspace workspace;
+  EmbeddingRows embedding;
+  // Made after the memory it reads into, so that it is gone before it.
+  std::unique_ptr<Reader> reader;
+  std::unique_ptr<Decoder> decoder;
+  std::unique_ptr<StreamGraph> graph;
+
+ private:
+  EngineCore() = default;
+  Status FillDefaults();
+  StatusOr<FixedMemory> CountFixedMemory() const;
+};
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_RUNTIME_ENGINE_CORE_H_

@@ -1,0 +1,33 @@
+#include "tools/engine_flags.h"
+
+#include "tools/command.h"
+#include "tools/interrupt.h"
+
+namespace coldstream {
+
+ModelOptions ModelOptionsFrom(const StreamFlags& flags) {
+  ModelOptions options;
+  options.path = flags.model;
+  options.direct = flags.direct;
+  options.tokenizer.pre = flags.pre;
+  return options;
+}
+
+EngineOptions EngineOptionsFrom(const StreamFlags& flags, int64_t positions) {
+  EngineOptions options;
+  options.ram_bytes = flags.ram.value_or(0);
+  options.prefetch_depth =
+      flags.prefetch_depth.value_or(options.prefetch_depth);
+  options.reader = flags.reader_options();
+  options.threads = flags.threads.value_or(0);
+  options.context = flags.context.value_or(positions);
+  options.batch_tokens = flags.batch.value_or(options.batch_tokens);
+  options.cancel = &CatchInterrupts();
+  return options;
+}
+
+void PrintEngineWarnings(const Engine& engine) {
+  for (const std::string& line : engine.warnings()) PrintWarning(line);
+}
+
+}  // namespace coldstream

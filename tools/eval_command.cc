@@ -1,0 +1,227 @@
+// coldstream eval: logits, perplexity and the best next tokens of a text.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "runtime/session.h"
+#include "runtime/text_stream.h"
+#include "tools/command.h"
+#include "tools/engine_flags.h"
+#include "tools/logits_file.h"
+#include "tools/option_checks.h"
+#include "tools/prompt.h"
+#include "tools/run_report.h"
+#include "tools/stream_flags.h"
+
+namespace coldstream {
+namespace {
+
+constexpr int64_t kDefaultChunk = 128;
+constexpr size_t kTopCount = 5;
+
+struct EvalFlags {
+  StreamFlags stream;
+  PromptFlags prompt;
+  std::string ids;
+  bool has_ids = false;
+  std::optional<int64_t> chunk;
+  std::string logits_out;
+};
+
+struct TopToken {
+  TokenId id;
+  double log_probability;
+};
+
+// log(sum(exp(logits))), in double.
+double LogSumExp(std::span<const float> logits) {
+  const double most = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
+  return most + std::log(sum);
+}
+
+std::vector<TopToken> TopTokens(std::span<const float> logits) {
+  std::vector<TokenId> ids(logits.size());
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<TokenId>(i);
+  const size_t count = std::min(kTopCount, ids.size());
+  std::partial_sort(ids.begin(), ids.begin() + static_cast<int64_t>(count),
+                    ids.end(), [&](TokenId a, TokenId b) {
+                      const float left = logits[static_cast<size_t>(a)];
+                      const float right = logits[static_cast<size_t>(b)];
+                      return left != right ? left > right : a < b;
+                    });
+  const double total = LogSumExp(logits);
+  std::vector<TopToken> top;
+  for (size_t i = 0; i < count; ++i) {
+    top.push_back(
+        {ids[i],
+         static_cast<double>(logits[static_cast<size_t>(ids[i])]) - total});
+  }
+  return top;
+}
+
+// What is learnt from the logits, position by position.
+struct Findings {
+  double negative_log_likelihood = 0;  // of tokens 1.. given those before
+  std::vector<TopToken> top;           // after the last token
+};
+
+StatusOr<std::vector<TokenId>> ParseIds(const std::string& text) {
+  std::vector<TokenId> ids;
+  const std::vector<std::string> words = absl::StrSplit(text, ',');
+  for (const std::string& word : words) {
+    TokenId id = 0;
+    if (!absl::SimpleAtoi(word, &id) || id < 0) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "--ids: \"%s\" is not a token id; expected a list such as 1,2,3",
+          word));
+    }
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+StatusOr<std::vector<TokenId>> TokensFrom(const EvalFlags& flags,
+                                          const Model& model) {
+  if (flags.has_ids) {
+    ASSIGN_OR_RETURN(std::vector<TokenId> ids, ParseIds(flags.ids));
+    for (TokenId id : ids) {
+      if (id >= model.config().vocab_rows) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("--ids: token id %d is outside the vocabulary of "
+                            "%d",
+                            id, model.config().vocab_rows));
+      }
+    }
+    return ids;
+  }
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, model.tokenizer());
+  ASSIGN_OR_RETURN(const std::string text, ReadPrompt(flags.prompt));
+  return EncodePrompt(
+      *tokenizer, text,
+      flags.prompt.special ? SpecialTokens::kParse : SpecialTokens::kAsText);
+}
+
+StatusOr<Findings> EvaluateAll(const std::vector<TokenId>& tokens,
+                               int64_t chunk, LogitsFile* out,
+                               Session* session) {
+  Findings findings;
+  RETURN_IF_ERROR(session->Evaluate(
+      tokens, chunk, Session::Logits::kAll,
+      [&](int64_t index, std::span<const float> logits) -> Status {
+        if (out != nullptr) RETURN_IF_ERROR(out->Append(logits));
+        const auto next = static_cast<size_t>(index) + 1;
+        if (next == tokens.size()) {
+          findings.top = TopTokens(logits);
+        } else {
+          const auto id = static_cast<size_t>(tokens[next]);
+          findings.negative_log_likelihood +=
+              LogSumExp(logits) - static_cast<double>(logits[id]);
+        }
+        return absl::OkStatus();
+      }));
+  return findings;
+}
+
+std::string TokenText(const Model& model, TokenId id) {
+  const StatusOr<const Tokenizer*> tokenizer = model.tokenizer();
+  if (!tokenizer.ok()) return "";
+  return ReplaceInvalidUtf8((*tokenizer)->Decode(id, /*with_special=*/true));
+}
+
+void PrintFindings(const EvalFlags& flags, const Engine& engine,
+                   const Session& session, const Findings& findings,
+                   size_t tokens) {
+  std::optional<double> perplexity;
+  if (tokens > 1) {
+    perplexity = std::exp(findings.negative_log_likelihood /
+                          static_cast<double>(tokens - 1));
+  }
+  if (flags.stream.json) {
+    nlohmann::ordered_json json = ReportJson(engine, session.times());
+    json["perplexity"] = nullptr;
+    if (perplexity) json["perplexity"] = *perplexity;
+    json["top"] = nlohmann::ordered_json::array();
+    for (const TopToken& top : findings.top) {
+      json["top"].push_back({{"id", top.id},
+                             {"text", TokenText(engine.model(), top.id)},
+                             {"logprob", top.log_probability}});
+    }
+    std::printf("%s\n", json.dump(2).c_str());
+    return;
+  }
+  if (perplexity) {
+    std::printf("perplexity %.4f over %d predictions\n", *perplexity,
+                static_cast<int>(tokens - 1));
+  }
+  for (const TopToken& top : findings.top) {
+    std::printf(
+        "%8d  %8.4f  %s\n", top.id, top.log_probability,
+        nlohmann::json(TokenText(engine.model(), top.id)).dump().c_str());
+  }
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s", ReportText(engine, session.times()).c_str());
+}
+
+Status Eval(const EvalFlags& flags) {
+  ASSIGN_OR_RETURN(const auto model,
+                   Model::Open(ModelOptionsFrom(flags.stream)));
+  ASSIGN_OR_RETURN(const std::vector<TokenId> tokens,
+                   TokensFrom(flags, *model));
+  const auto count = static_cast<int64_t>(tokens.size());
+  EngineOptions options = EngineOptionsFrom(flags.stream, count);
+  const int64_t chunk = std::min(
+      flags.chunk.value_or(std::min(kDefaultChunk, options.batch_tokens)),
+      count);
+  options.batch_tokens = chunk;
+  options.logit_rows = chunk;
+  ASSIGN_OR_RETURN(const auto engine, Engine::Create(model, options));
+  PrintEngineWarnings(*engine);
+  std::optional<LogitsFile> out;
+  if (!flags.logits_out.empty()) {
+    ASSIGN_OR_RETURN(LogitsFile file, LogitsFile::Create(flags.logits_out));
+    out.emplace(std::move(file));
+  }
+  const auto session = engine->NewSession();
+  ASSIGN_OR_RETURN(
+      const Findings findings,
+      EvaluateAll(tokens, chunk, out ? &*out : nullptr, session.get()));
+  if (out) RETURN_IF_ERROR(out->Commit());
+  PrintFindings(flags, *engine, *session, findings, tokens.size());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddEvalCommand(CLI::App& app, CommandBody* chosen) {
+  auto flags = std::make_shared<EvalFlags>();
+  CLI::App* command = app.add_subcommand(
+      "eval", "Computes logits and perplexity of a text or of token ids");
+  AddStreamFlags(*command, &flags->stream);
+  AddPromptFlags(*command, &flags->prompt);
+  command->add_option("--ids", flags->ids, "Token ids, as 1,2,3")
+      ->each(
+          [flags = flags.get()](const std::string&) { flags->has_ids = true; })
+      ->excludes("--prompt")
+      ->excludes("--file");
+  command
+      ->add_option("--chunk", flags->chunk,
+                   "Tokens a pass (default: -b, at most 128)")
+      ->transform(IntegerIn(1, 1 << 20));
+  command->add_option("--logits-out", flags->logits_out,
+                      "Write every position's logits, little-endian float32 "
+                      "[n_tokens][n_vocab]");
+  command->final_callback([flags, chosen] {
+    *chosen = [flags] { return ExitCodeOf(Eval(*flags)); };
+  });
+}
+
+}  // namespace coldstream
