@@ -114,7 +114,9 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
   ASSIGN_OR_RETURN(core->plan,
                    PlanMemory(weights.units, fixed, filled.ram_bytes,
                               filled.prefetch_depth));
-  ASSIGN_OR_RETURN(core->store, WeightStore::Create(weights.units, core->plan));
+  core->device = CreateCpuDevice();
+  ASSIGN_OR_RETURN(core->store, WeightStore::Create(weights.units, core->plan,
+                                                    core->device.get()));
   ASSIGN_OR_RETURN(core->cache, KvCache::Create(config, filled.context));
   ASSIGN_OR_RETURN(
       core->workspace,

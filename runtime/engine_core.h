@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/device.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "graphs/decoder.h"
@@ -39,6 +40,7 @@ class EngineCore {
   const Ops* ops = nullptr;
   std::unique_ptr<Parallel> parallel;
   MemoryPlan plan;
+  std::unique_ptr<Device> device;
   WeightStore store;
   KvCache cache;
   Workspace workspace;

@@ -5,7 +5,8 @@
 namespace coldstream {
 
 StatusOr<WeightStore> WeightStore::Create(std::span<const WeightUnit> units,
-                                          const MemoryPlan& plan) {
+                                          const MemoryPlan& plan,
+                                          Device* device) {
   WeightStore store;
   store.units_ = units;
   store.resident_ = plan.resident;
@@ -13,10 +14,10 @@ StatusOr<WeightStore> WeightStore::Create(std::span<const WeightUnit> units,
   store.loaded_.assign(units.size(), false);
   store.slot_bytes_ = plan.slot_bytes;
   store.slot_count_ = plan.slot_count;
-  ASSIGN_OR_RETURN(store.arena_, HostMemory::Allocate(plan.resident_bytes,
-                                                      "resident weights"));
+  ASSIGN_OR_RETURN(store.arena_,
+                   device->Allocate(plan.resident_bytes, "resident weights"));
   ASSIGN_OR_RETURN(store.slots_,
-                   HostMemory::Allocate(plan.slots_bytes(), "weight slots"));
+                   device->Allocate(plan.slots_bytes(), "weight slots"));
   return store;
 }
 

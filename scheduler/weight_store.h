@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "base/host_memory.h"
+#include "base/device.h"
 #include "base/status.h"
 #include "scheduler/memory_plan.h"
 #include "scheduler/weight_unit.h"
@@ -19,9 +19,9 @@ namespace coldstream {
 
 class WeightStore {
  public:
-  // `units` must outlive the store. Errors: ResourceExhausted.
+  // `units` and the device must outlive the store. Errors: ResourceExhausted.
   static StatusOr<WeightStore> Create(std::span<const WeightUnit> units,
-                                      const MemoryPlan& plan);
+                                      const MemoryPlan& plan, Device* device);
 
   std::span<const WeightUnit> units() const { return units_; }
   bool resident(int unit) const { return resident_[static_cast<size_t>(unit)]; }
@@ -46,8 +46,8 @@ class WeightStore {
   std::vector<bool> loaded_;
   uint64_t slot_bytes_ = 0;
   int slot_count_ = 0;
-  HostMemory arena_;
-  HostMemory slots_;
+  DeviceMemory arena_;
+  DeviceMemory slots_;
 };
 
 }  // namespace coldstream

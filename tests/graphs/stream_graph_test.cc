@@ -51,12 +51,13 @@ struct Rig {
       plan.slot_bytes = 8192;
       plan.slot_count = depth;
     }
-    store = *WeightStore::Create(units, plan);
+    store = *WeightStore::Create(units, plan, device.get());
     graph = std::make_unique<StreamGraph>(&parallel, &reader, &store, depth);
   }
   std::vector<WeightUnit> units;
   FakeReader reader;
   Parallel parallel;
+  std::unique_ptr<Device> device = CreateCpuDevice();
   WeightStore store;
   std::unique_ptr<StreamGraph> graph;
 };
