@@ -1,5 +1,5 @@
-// The first promise: logits do not depend on the budget, the prefetch depth, the
-// thread count, the reader, or the timing and shape of its reads.
+// The first promise: logits do not depend on the budget, the prefetch depth,
+// the thread count, the reader, or the timing and shape of its reads.
 //
 // Every combination is compared, bit for bit, with the same model's resident
 // run. Slots refilled modulo the layer count corrupted a peer; hence models of
@@ -73,12 +73,12 @@ class BitIdentityTest : public ::testing::TestWithParam<int> {
     last_plan_ = (*engine)->plan();
     auto session = (*engine)->NewSession();
     std::vector<float> all;
-    const Status status = session->Evaluate(
-        tokens_, setting.chunk, Session::Logits::kAll,
-        [&](int64_t, std::span<const float> logits) {
-          all.insert(all.end(), logits.begin(), logits.end());
-          return absl::OkStatus();
-        });
+    const Status status =
+        session->Evaluate(tokens_, setting.chunk, Session::Logits::kAll,
+                          [&](int64_t, std::span<const float> logits) {
+                            all.insert(all.end(), logits.begin(), logits.end());
+                            return absl::OkStatus();
+                          });
     EXPECT_TRUE(status.ok()) << status;
     return all;
   }
@@ -106,7 +106,8 @@ class BitIdentityTest : public ::testing::TestWithParam<int> {
   MemoryPlan last_plan_;
 };
 
-TEST_P(BitIdentityTest, EveryBudgetDepthThreadCountAndReaderGivesTheSameLogits) {
+TEST_P(BitIdentityTest,
+       EveryBudgetDepthThreadCountAndReaderGivesTheSameLogits) {
   const int units = static_cast<int>(model_->weights().units.size());
   for (int depth : {1, 2, 3, 5, units + 3}) {
     const uint64_t least = Least(depth);
