@@ -45,7 +45,9 @@ ExitCode ReportUsageError(std::string_view message);
 // "coldstream: warning: ..." on stderr.
 void PrintWarning(std::string_view message);
 
+void AddEvalCommand(CLI::App& app, CommandBody* chosen);
 void AddInspectCommand(CLI::App& app, CommandBody* chosen);
+void AddRunCommand(CLI::App& app, CommandBody* chosen);
 void AddSynthCommand(CLI::App& app, CommandBody* chosen);
 
 }  // namespace coldstream

@@ -114,7 +114,7 @@ StatusOr<Findings> EvaluateAll(const std::vector<TokenId>& tokens,
                                int64_t chunk, LogitsFile* out,
                                Session* session) {
   Findings findings;
-  RETURN_IF_ERROR(session->Evaluate(
+  const Status status = session->Evaluate(
       tokens, chunk, Session::Logits::kAll,
       [&](int64_t index, std::span<const float> logits) -> Status {
         if (out != nullptr) RETURN_IF_ERROR(out->Append(logits));
@@ -127,7 +127,8 @@ StatusOr<Findings> EvaluateAll(const std::vector<TokenId>& tokens,
               LogSumExp(logits) - static_cast<double>(logits[id]);
         }
         return absl::OkStatus();
-      }));
+      });
+  RETURN_IF_ERROR(status);
   return findings;
 }
 
