@@ -95,6 +95,13 @@ void ReadScheduler::Submit(std::span<const ReadWindow> windows,
   if (std::exchange(wake_needed_, false)) backend_->Wake();
 }
 
+void ReadScheduler::CancelQueued() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  cancel_ = true;
+  news_.notify_one();
+  if (std::exchange(wake_needed_, false)) backend_->Wake();
+}
+
 Status ReadScheduler::CheckWindows(std::span<const ReadWindow> windows) const {
   for (const ReadWindow& w : windows) {
     if (w.file < 0 || static_cast<size_t>(w.file) >= files_.size()) {
@@ -170,13 +177,14 @@ bool ReadScheduler::Idle() const {
 }
 
 bool ReadScheduler::HasNewsLocked() const {
-  return registration_ != nullptr || !new_urgent_.empty() ||
+  return registration_ != nullptr || cancel_ || !new_urgent_.empty() ||
          !new_normal_.empty();
 }
 
 bool ReadScheduler::TakeNews() {
   const std::vector<std::span<std::byte>>* registration = nullptr;
   bool stop = false;
+  bool cancel = false;
   {
     std::unique_lock<std::mutex> lock(mutex_);
     if (Idle() && paused_.empty()) {
@@ -191,8 +199,13 @@ bool ReadScheduler::TakeNews() {
     registration = registration_;
     registration_seen_ = registration != nullptr;
     stop = stop_seen_ = stop_;
+    cancel = std::exchange(cancel_, false);
   }
-  if (stop) CancelQueued();
+  if (stop) {
+    DropQueued("the reader was closed");
+  } else if (cancel) {
+    DropQueued("the read was not needed any more");
+  }
   if (registration != nullptr) {
     while (in_flight_ > 0) WaitForResults();
     RegisterNow(*registration);
@@ -210,11 +223,10 @@ void ReadScheduler::Accept(Requests* arrived, Requests* queue) {
   }
 }
 
-void ReadScheduler::CancelQueued() {
+void ReadScheduler::DropQueued(const char* why) {
   for (Requests* queue : {&urgent_, &normal_}) {
     while (!queue->empty()) {
-      FailRequest(queue->begin(),
-                  absl::CancelledError("the reader was closed"));
+      FailRequest(queue->begin(), absl::CancelledError(why));
     }
   }
 }

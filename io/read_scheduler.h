@@ -51,6 +51,7 @@ class ReadScheduler final : public Reader {
 
   void Submit(std::span<const ReadWindow> windows, ReadPriority priority,
               ReadCompletion* completion) override;
+  void CancelQueued() override;
   void RegisterBuffers(std::span<const std::span<std::byte>> buffers) override;
   uint64_t registered_buffer_bytes() const override;
   const char* backend_name() const override { return backend_->name(); }
@@ -92,7 +93,7 @@ class ReadScheduler final : public Reader {
   bool Idle() const;
   bool HasNewsLocked() const;
   void Accept(Requests* arrived, Requests* queue);
-  void CancelQueued();
+  void DropQueued(const char* why);
   void RegisterNow(const std::vector<std::span<std::byte>>& buffers);
   void WaitForResults();
   void Deliver();
@@ -142,6 +143,7 @@ class ReadScheduler final : public Reader {
   const std::vector<std::span<std::byte>>* registration_ = nullptr;
   uint64_t registered_bytes_ = 0;
   bool registration_seen_ = false;  // the thread waits for the last read
+  bool cancel_ = false;             // drop what is queued
   bool stop_ = false;
   bool stop_seen_ = false;
   bool waiting_ = false;      // the thread is in the backend's Wait
