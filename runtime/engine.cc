@@ -171,9 +171,11 @@ const char* Engine::io_backend() const { return core_->reader->backend_name(); }
 int Engine::prefetch_depth() const { return core_->options.prefetch_depth; }
 
 bool Engine::direct_io() const {
-  const auto& files = core_->model->checkpoint().files();
-  return std::all_of(files.begin(), files.end(),
-                     [](const auto& file) { return file->direct(); });
+  const auto files =
+      static_cast<int>(core_->model->checkpoint().files().size());
+  for (int file = 0; file < files; ++file)
+    if (!core_->reader->direct(file)) return false;
+  return true;
 }
 
 EngineStats Engine::stats() const {

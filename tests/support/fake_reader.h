@@ -37,6 +37,7 @@ class FakeReader final : public Reader {
   void RegisterBuffers(std::span<const std::span<std::byte>>) override {}
   uint64_t registered_buffer_bytes() const override { return 0; }
   const char* backend_name() const override { return "fake"; }
+  bool direct(int) const override { return false; }
   ReaderStats stats() const override;
   std::vector<std::string> warnings() const override { return {}; }
 
