@@ -17,8 +17,8 @@
 namespace coldstream {
 
 // The input of one or more products: [tokens, k] floats, and their 8-bit forms
-// made when a weight type first asks for them. Lifetime: the floats given to
-// Set until the last Matmul.
+// made when a weight type first asks for them. Floats are used where they lie.
+// Lifetime: the floats given to Set until the last Matmul.
 class Activations {
  public:
   // Room for max_tokens rows of max_k values in every format.
@@ -49,6 +49,8 @@ class Activations {
   int64_t tokens_ = 0;
   int64_t k_ = 0;
   int64_t stride_ = 0;
+  int64_t max_tokens_ = 0;
+  int64_t max_k_ = 0;
 };
 
 // out[t, r] for all tokens of x and rows of weight; out: [tokens, out_stride].

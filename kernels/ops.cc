@@ -17,6 +17,8 @@ void RegisterScalar(Ops* ops) {
   RegisterScalarAttention(ops);
   RegisterScalarElementwise(ops);
   RegisterScalarLayerNorm(ops);
+  RegisterScalarMatmul(ops);
+  RegisterScalarQuantize(ops);
   RegisterScalarRmsNorm(ops);
   RegisterScalarRope(ops);
   RegisterScalarSwiglu(ops);

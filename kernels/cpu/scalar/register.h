@@ -12,6 +12,8 @@ namespace coldstream {
 void RegisterScalarAttention(Ops* ops);
 void RegisterScalarElementwise(Ops* ops);  // add, scale, to_f16, all_finite
 void RegisterScalarLayerNorm(Ops* ops);
+void RegisterScalarMatmul(Ops* ops);  // products and dequantize, every type
+void RegisterScalarQuantize(Ops* ops);
 void RegisterScalarRmsNorm(Ops* ops);
 void RegisterScalarRope(Ops* ops);
 void RegisterScalarSwiglu(Ops* ops);
