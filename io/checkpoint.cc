@@ -1,12 +1,17 @@
 #include "io/checkpoint.h"
 
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "io/checkpoint_builder.h"
 #include "io/gguf.h"
 #include "io/printable.h"
+#include "io/split.h"
 
 namespace coldstream {
 
@@ -18,11 +23,37 @@ int64_t TensorInfo::rows() const {
 
 StatusOr<Checkpoint> Checkpoint::Open(const std::string& path,
                                       const CheckpointOptions& options) {
-  ASSIGN_OR_RETURN(std::shared_ptr<File> file,
-                   File::Open(path, options.direct, options.direct_probe));
-  ASSIGN_OR_RETURN(GgufFile part, ParseGguf(std::move(file)));
+  const auto parse = [&options](const std::string& name) -> StatusOr<GgufFile> {
+    ASSIGN_OR_RETURN(std::shared_ptr<File> file,
+                     File::Open(name, options.direct, options.direct_probe));
+    return ParseGguf(std::move(file));
+  };
+  std::string first_path = path;
+  std::error_code no_folder;
+  if (std::filesystem::is_directory(path, no_folder)) {
+    ASSIGN_OR_RETURN(first_path, FindModelInFolder(path));
+  }
+  ASSIGN_OR_RETURN(GgufFile given, parse(first_path));
+  ASSIGN_OR_RETURN(const std::optional<SplitName> place, SplitPlaceOf(given));
+
+  std::vector<GgufFile> parts;
+  if (!place.has_value()) {
+    parts.push_back(std::move(given));
+  } else {
+    ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                     FindSplitParts(first_path, *place));
+    for (size_t i = 0; i < paths.size(); ++i) {
+      if (std::cmp_equal(i, place->index)) {
+        parts.push_back(std::move(given));
+        continue;
+      }
+      ASSIGN_OR_RETURN(GgufFile part, parse(paths[i]));
+      parts.push_back(std::move(part));
+    }
+    RETURN_IF_ERROR(CheckSplitParts(parts));
+  }
   CheckpointBuilder builder;
-  RETURN_IF_ERROR(builder.Add(std::move(part)));
+  for (GgufFile& part : parts) RETURN_IF_ERROR(builder.Add(std::move(part)));
   return std::move(builder).Build();
 }
 

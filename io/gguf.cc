@@ -248,6 +248,15 @@ Status CheckOverlap(const GgufFile& gguf) {
   return absl::OkStatus();
 }
 
+// Whether another GGUF file begins at `offset`.
+StatusOr<bool> HasMagicAt(const File& file, uint64_t offset) {
+  std::array<char, 4> magic{};
+  if (offset > file.size() || file.size() - offset < magic.size()) return false;
+  RETURN_IF_ERROR(
+      file.ReadExactly(offset, std::as_writable_bytes(std::span(magic))));
+  return std::string_view(magic.data(), magic.size()) == "GGUF";
+}
+
 // Bytes that no tensor accounts for: a failed resume, or parts glued together.
 Status CheckTail(uint64_t header_end, GgufFile* out) {
   uint64_t end = header_end;
@@ -255,24 +264,19 @@ Status CheckTail(uint64_t header_end, GgufFile* out) {
     end = std::max(end, tensor.extent.offset + tensor.extent.length);
   const uint64_t padded = AlignUp(end, out->alignment);
   const uint64_t size = out->file->size();
-  if (size <= padded) return absl::OkStatus();
-  const std::string numbers =
-      absl::StrFormat("header needs %d bytes, file has %d", padded, size);
-  std::array<char, 4> next{};
-  if (size - padded >= next.size()) {
-    RETURN_IF_ERROR(out->file->ReadExactly(
-        padded, std::as_writable_bytes(std::span(next))));
-  }
-  if (std::string_view(next.data(), next.size()) == "GGUF") {
+  for (const uint64_t offset : {end, padded}) {
+    ASSIGN_OR_RETURN(const bool glued, HasMagicAt(*out->file, offset));
+    if (!glued) continue;
     return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: another GGUF file begins at offset %d (%s): parts glued together? "
-        "keep them as separate files",
-        out->file->path(), padded, numbers));
+        "%s: another GGUF file begins at offset %d (header needs %d bytes, "
+        "file has %d): parts glued together? keep them as separate files",
+        out->file->path(), offset, end, size));
   }
-  out->warnings.push_back(
-      absl::StrFormat("%s: %d bytes past the end of the last tensor (%s); a "
-                      "download may have gone wrong",
-                      out->file->path(), size - padded, numbers));
+  if (size <= padded) return absl::OkStatus();
+  out->warnings.push_back(absl::StrFormat(
+      "%s: %d bytes past the end of the last tensor (header needs %d bytes, "
+      "file has %d); a download may have gone wrong",
+      out->file->path(), size - padded, padded, size));
   return absl::OkStatus();
 }
 
