@@ -29,6 +29,10 @@ void RegisterAvx2(Ops* ops) {
   RegisterAvx2Attention(ops);
   RegisterAvx2Elementwise(ops);
   RegisterAvx2LayerNorm(ops);
+  RegisterAvx2MatmulF32(ops);
+  RegisterAvx2MatmulQ8_256(ops);
+  RegisterAvx2MatmulQ8_32(ops);
+  RegisterAvx2Quantize(ops);
   RegisterAvx2RmsNorm(ops);
   RegisterAvx2Rope(ops);
   RegisterAvx2Swiglu(ops);

@@ -16,6 +16,10 @@ namespace coldstream {
 void RegisterAvx2Attention(Ops* ops);
 void RegisterAvx2Elementwise(Ops* ops);  // add, scale, to_f16, all_finite
 void RegisterAvx2LayerNorm(Ops* ops);
+void RegisterAvx2MatmulF32(Ops* ops);     // F32, F16, BF16
+void RegisterAvx2MatmulQ8_256(Ops* ops);  // types of 256-value blocks
+void RegisterAvx2MatmulQ8_32(Ops* ops);   // types of 32-value blocks
+void RegisterAvx2Quantize(Ops* ops);
 void RegisterAvx2RmsNorm(Ops* ops);
 void RegisterAvx2Rope(Ops* ops);
 void RegisterAvx2Swiglu(Ops* ops);
