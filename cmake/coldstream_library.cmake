@@ -39,6 +39,9 @@ function(coldstream_test NAME)
     set(labels LABELS ${ARG_LABELS})
   endif()
   add_executable(${NAME} ${ARG_SRCS})
+  if(ARG_LABELS STREQUAL "threads")
+    add_dependencies(thread_tests ${NAME})
+  endif()
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main
                                         coldstream_warnings)
   target_compile_definitions(
