@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds the release preset with its tests and runs them; arguments go to ctest:
+# tools/test.sh -R sampler. Ends with ctest's summary and its exit status.
+# COLDSTREAM_WERROR=ON makes warnings errors (.ci/run sets it; compilers newer
+# than those we test with may warn of more).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tools/install_deps.sh
+launcher=()
+if command -v ccache >/dev/null; then
+  launcher=(-D CMAKE_CXX_COMPILER_LAUNCHER=ccache)
+fi
+cmake --preset release -D COLDSTREAM_BUILD_TESTS=ON \
+  -D COLDSTREAM_WERROR="${COLDSTREAM_WERROR:-OFF}" "${launcher[@]}"
+cmake --build build/release
+exec ctest --test-dir build/release -j 2 --output-on-failure "$@"
