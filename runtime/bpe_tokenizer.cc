@@ -67,6 +67,10 @@ Status BpeTokenizer::ReadTokens(const StringArray& texts) {
     if (!literal) table_.Index(id);
   }
   FindSpecialTokens();
+  if (vocabulary_.unknown &&
+      vocabulary_.type(*vocabulary_.unknown) != TokenType::kControl) {
+    unknown_ = vocabulary_.unknown;
+  }
   for (size_t byte = 0; byte < byte_ids_.size(); ++byte) {
     const char text = static_cast<char>(static_cast<uint8_t>(byte));
     byte_ids_[byte] = Intern(ToByteLevel({&text, 1}));
@@ -170,8 +174,8 @@ void BpeTokenizer::Emit(TokenId symbol, std::vector<TokenId>* ids) const {
     const TokenId id = byte_ids_[static_cast<uint8_t>(byte)];
     if (vocabulary_.Contains(id)) {
       ids->push_back(id);
-    } else if (vocabulary_.unknown) {
-      ids->push_back(*vocabulary_.unknown);
+    } else if (unknown_) {
+      ids->push_back(*unknown_);
     }
   }
 }

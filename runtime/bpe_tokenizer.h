@@ -5,7 +5,8 @@
 // Token texts are kept as the bytes they stand for. A symbol that is no token
 // of the vocabulary (a merge through a text that is not listed, a byte without
 // a token) gets an id past vocab_size inside; on the way out it becomes its
-// bytes' tokens, else the unknown token, else nothing.
+// bytes' tokens, else the unknown token, else nothing: also where the unknown
+// token is a control token, which text must never turn into.
 // Errors: NotFound or InvalidArgument naming the metadata key.
 // Thread-safety: const methods may be called from several threads.
 // Source: Sennrich et al. 2016; the byte-level form is GPT-2's.
@@ -55,6 +56,7 @@ class BpeTokenizer : public VocabularyTokenizer {
 
   PreTokenizer pre_;
   std::array<TokenId, 256> byte_ids_{};
+  std::optional<TokenId> unknown_;  // only where text may become it
   // (left << 32 | right) -> rank and merged id.
   absl::flat_hash_map<uint64_t, PairMerge> merges_;
 };
