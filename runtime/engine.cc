@@ -125,10 +125,9 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
       core->embedding,
       EmbeddingRows::Create(weights.embedding, EmbeddingFile(*core->model),
                             filled.batch_tokens));
-  const ReaderFactory factory =
-      filled.reader_factory ? filled.reader_factory : Reader::Create;
-  ASSIGN_OR_RETURN(core->reader,
-                   factory(core->model->checkpoint().files(), filled.reader));
+  ASSIGN_OR_RETURN(
+      core->reader,
+      Reader::Create(core->model->checkpoint().files(), filled.reader));
   if (const std::span<std::byte> slots = core->store.slot_memory();
       !slots.empty())
     core->reader->RegisterBuffers({&slots, 1});

@@ -13,7 +13,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,26 +29,21 @@ namespace coldstream {
 class EngineCore;
 class Session;
 
-using ReaderFactory = std::function<StatusOr<std::unique_ptr<Reader>>(
-    std::vector<std::shared_ptr<File>> files, const ReaderOptions& options)>;
-
 struct EngineOptions {
   // Cap on the memory of the process. 0: what the smallest cgroup limit and
   // MemAvailable allow, less head room.
   uint64_t ram_bytes = 0;
   int prefetch_depth = 2;  // units read ahead, kMin..kMaxPrefetchDepth
-  ReaderOptions reader;
+  ReaderOptions reader = {};
   int threads = 0;      // 0: affinity and CPU quota decide
   int64_t context = 0;  // positions; 0: min(4096, what it was trained on)
-  int64_t batch_tokens = 512;  // most tokens of one pass
-  int64_t logit_rows = 1;      // most tokens of one pass that want logits
-  std::optional<Isa> isa;      // unset: COLDSTREAM_ISA or the best
+  int64_t batch_tokens = 512;   // most tokens of one pass
+  int64_t logit_rows = 1;       // most tokens of one pass that want logits
+  std::optional<Isa> isa = {};  // unset: COLDSTREAM_ISA or the best
   // When it becomes true, the running call and every later one end with
   // Cancelled soon: at the latest when the kernels at work end their ranges of
   // rows. May be set from a signal handler. Must outlive the engine.
   const std::atomic<bool>* cancel = nullptr;
-  // Tests put a faulty reader here; empty: Reader::Create.
-  ReaderFactory reader_factory;
 };
 
 struct EngineStats {

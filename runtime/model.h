@@ -21,7 +21,7 @@ struct ModelOptions {
   // A GGUF file, any part of a split one, or the folder of one model.
   std::string path;
   DirectMode direct = DirectMode::kAuto;
-  TokenizerOptions tokenizer;
+  TokenizerOptions tokenizer = {};
 };
 
 class Model {

@@ -28,7 +28,7 @@ enum class SpecialTokens {
 
 struct TokenizerOptions {
   // Overrides tokenizer.ggml.pre; empty: the file's own.
-  std::string pre;
+  std::string pre = {};
 };
 
 class Tokenizer {

@@ -1,20 +1,22 @@
 // coldstream eval: logits, perplexity and the best next tokens of a text.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "io/atomic_file.h"
 #include "runtime/session.h"
 #include "runtime/text_stream.h"
 #include "tools/command.h"
 #include "tools/engine_flags.h"
-#include "tools/logits_file.h"
 #include "tools/option_checks.h"
 #include "tools/prompt.h"
 #include "tools/run_report.h"
@@ -111,13 +113,13 @@ StatusOr<std::vector<TokenId>> TokensFrom(const EvalFlags& flags,
 }
 
 StatusOr<Findings> EvaluateAll(const std::vector<TokenId>& tokens,
-                               int64_t chunk, LogitsFile* out,
+                               int64_t chunk, AtomicFile* out,
                                Session* session) {
   Findings findings;
   const Status status = session->Evaluate(
       tokens, chunk, Session::Logits::kAll,
       [&](int64_t index, std::span<const float> logits) -> Status {
-        if (out != nullptr) RETURN_IF_ERROR(out->Append(logits));
+        if (out != nullptr) RETURN_IF_ERROR(out->Append(std::as_bytes(logits)));
         const auto next = static_cast<size_t>(index) + 1;
         if (next == tokens.size()) {
           findings.top = TopTokens(logits);
@@ -186,16 +188,19 @@ Status Eval(const EvalFlags& flags) {
   options.logit_rows = chunk;
   ASSIGN_OR_RETURN(const auto engine, Engine::Create(model, options));
   PrintEngineWarnings(*engine);
-  std::optional<LogitsFile> out;
+  // Little-endian float32 [tokens][vocab_rows], no header.
+  static_assert(std::endian::native == std::endian::little);
+  std::unique_ptr<AtomicFile> out;
   if (!flags.logits_out.empty()) {
-    ASSIGN_OR_RETURN(LogitsFile file, LogitsFile::Create(flags.logits_out));
-    out.emplace(std::move(file));
+    const auto bytes =
+        static_cast<uint64_t>(count * model->config().vocab_rows) *
+        sizeof(float);
+    ASSIGN_OR_RETURN(out, AtomicFile::Create(flags.logits_out, bytes));
   }
   const auto session = engine->NewSession();
-  ASSIGN_OR_RETURN(
-      const Findings findings,
-      EvaluateAll(tokens, chunk, out ? &*out : nullptr, session.get()));
-  if (out) RETURN_IF_ERROR(out->Commit());
+  ASSIGN_OR_RETURN(const Findings findings,
+                   EvaluateAll(tokens, chunk, out.get(), session.get()));
+  if (out != nullptr) RETURN_IF_ERROR(out->Commit());
   PrintFindings(flags, *engine, *session, findings, tokens.size());
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include <random>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "runtime/engine.h"
 #include "runtime/model.h"
 #include "runtime/session.h"
@@ -28,8 +29,7 @@ struct Setting {
   int depth = 2;
   int threads = 1;
   int64_t chunk = 5;
-  ReaderOptions reader;
-  ReaderFactory factory;
+  ReaderOptions reader = {};
 };
 
 class BitIdentityTest : public ::testing::TestWithParam<int> {
@@ -56,7 +56,6 @@ class BitIdentityTest : public ::testing::TestWithParam<int> {
     options.prefetch_depth = setting.depth;
     options.threads = setting.threads;
     options.reader = setting.reader;
-    options.reader_factory = setting.factory;
     options.context = 64;
     options.batch_tokens = 16;
     options.logit_rows = 16;
@@ -141,7 +140,11 @@ TEST_P(BitIdentityTest, DelaysShortReadsAndReorderingChangeNothing) {
       setting.reader.backend = kind;
       setting.reader.chunk_bytes = 4096 << (seed % 3);
       setting.reader.depth = 1 + static_cast<int>(seed % 7);
-      setting.factory = FaultyReaderFactory(seed);
+      setting.reader.wrap_backend = [seed](std::unique_ptr<ReadBackend> inner)
+          -> std::unique_ptr<ReadBackend> {
+        return std::make_unique<FaultyBackend>(std::move(inner),
+                                               FaultTable::Harmless(seed));
+      };
       ExpectSame(setting, absl::StrFormat("seed %d", seed));
       EXPECT_GT(last_plan_.pass_read_bytes, 0u);
     }

@@ -123,8 +123,8 @@ TEST_P(GoldenTest, LogitsMatchTheIndependentEngineInEveryChunking) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenTest, ::testing::ValuesIn(LoadGoldens()),
-                         [](const auto& info) {
-                           std::string name = info.param.file;
+                         [](const auto& golden) {
+                           std::string name = golden.param.file;
                            for (char& c : name)
                              if (!std::isalnum(static_cast<unsigned char>(c)))
                                c = '_';
