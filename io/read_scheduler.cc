@@ -24,6 +24,8 @@ uint64_t RoundUp(uint64_t value, uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+Status CancelledStatus() { return absl::CancelledError("read cancelled"); }
+
 }  // namespace
 
 StatusOr<std::unique_ptr<ReadScheduler>> ReadScheduler::Start(
@@ -97,9 +99,14 @@ void ReadScheduler::Submit(std::span<const ReadWindow> windows,
 
 void ReadScheduler::CancelQueued() {
   std::lock_guard<std::mutex> lock(mutex_);
+  for (Requests* arrived : {&new_urgent_, &new_normal_}) {
+    for (Request& request : *arrived) {
+      if (request.status.ok()) request.status = CancelledStatus();
+    }
+  }
   cancel_ = true;
   news_.notify_one();
-  if (std::exchange(wake_needed_, false)) backend_->Wake();
+  if (waiting_) backend_->Wake();
 }
 
 Status ReadScheduler::CheckWindows(std::span<const ReadWindow> windows) const {
@@ -177,14 +184,18 @@ bool ReadScheduler::Idle() const {
 }
 
 bool ReadScheduler::HasNewsLocked() const {
-  return registration_ != nullptr || cancel_ || !new_urgent_.empty() ||
+  return cancel_ || registration_ != nullptr || !new_urgent_.empty() ||
          !new_normal_.empty();
+}
+
+// News that are acted upon even while every place is taken.
+bool ReadScheduler::MustEndWaitLocked() const {
+  return cancel_ || stop_ != stop_seen_;
 }
 
 bool ReadScheduler::TakeNews() {
   const std::vector<std::span<std::byte>>* registration = nullptr;
   bool stop = false;
-  bool cancel = false;
   {
     std::unique_lock<std::mutex> lock(mutex_);
     if (Idle() && paused_.empty()) {
@@ -194,18 +205,14 @@ bool ReadScheduler::TakeNews() {
       for (uint32_t p : paused_) due = std::min(due, places_[p].due);
       news_.wait_until(lock, due, [this] { return HasNewsLocked(); });
     }
+    if (std::exchange(cancel_, false)) CancelOwn();
     Accept(&new_urgent_, &urgent_);
     Accept(&new_normal_, &normal_);
     registration = registration_;
     registration_seen_ = registration != nullptr;
     stop = stop_seen_ = stop_;
-    cancel = std::exchange(cancel_, false);
   }
-  if (stop) {
-    DropQueued("the reader was closed");
-  } else if (cancel) {
-    DropQueued("the read was not needed any more");
-  }
+  if (stop) CancelOwn();
   if (registration != nullptr) {
     while (in_flight_ > 0) WaitForResults();
     RegisterNow(*registration);
@@ -223,11 +230,14 @@ void ReadScheduler::Accept(Requests* arrived, Requests* queue) {
   }
 }
 
-void ReadScheduler::DropQueued(const char* why) {
+// What is in flight is left to come home; what is paused is dropped when due.
+void ReadScheduler::CancelOwn() {
   for (Requests* queue : {&urgent_, &normal_}) {
-    while (!queue->empty()) {
-      FailRequest(queue->begin(), absl::CancelledError(why));
-    }
+    while (!queue->empty()) FailRequest(queue->begin(), CancelledStatus());
+  }
+  for (Request& request : issued_) request.cancelled = true;
+  for (const uint32_t place : paused_) {
+    FailRequest(places_[place].request, CancelledStatus());
   }
 }
 
@@ -251,7 +261,7 @@ void ReadScheduler::WaitForResults() {
     // no place is free, or a registration waits for the last read to come in.
     const bool can_act = !free_places_.empty() && !registration_seen_;
     if (can_act && HasNewsLocked()) return;
-    if (stop_ != stop_seen_ && !registration_seen_) return;
+    if (MustEndWaitLocked() && !registration_seen_) return;
     waiting_ = true;
     wake_needed_ = can_act;
   }
@@ -357,7 +367,7 @@ void ReadScheduler::HandleBytes(uint32_t place, uint64_t bytes) {
     case ReadChunk::Progress::kAdvanced:
       p.fruitless = 0;
       ++tally_.retries;
-      Push(place);
+      Continue(place);
       return;
     case ReadChunk::Progress::kStuck:
       // Either an accident, or the file now ends inside this block.
@@ -376,15 +386,27 @@ void ReadScheduler::HandleErrno(uint32_t place, int error) {
     }
   } else if ((error == EINVAL || error == EOPNOTSUPP) && !p.buffered) {
     FallBackToBuffered(p.chunk.file(), error);
-    Push(place);
+    Continue(place);
   } else {
     Release(place, ErrorFor(p.chunk, error));
+  }
+}
+
+void ReadScheduler::Continue(uint32_t place) {
+  if (places_[place].request->cancelled) {
+    Release(place, CancelledStatus());
+  } else {
+    Push(place);
   }
 }
 
 bool ReadScheduler::Pause(uint32_t place, int bound) {
   Place& p = places_[place];
   if (p.fruitless == bound) return false;
+  if (p.request->cancelled) {
+    Release(place, CancelledStatus());
+    return true;
+  }
   p.due =
       Clock::now() +
       std::min(kLongestPause, kFirstPause * (1 << std::min(p.fruitless, 16)));

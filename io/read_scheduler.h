@@ -68,6 +68,7 @@ class ReadScheduler final : public Reader {
     ChunkCutter rest;  // what is not cut yet
     ReadCompletion* completion = nullptr;
     Status status;              // the first error
+    bool cancelled = false;     // whole only if nothing is to be read again
     int open_chunks = 0;        // places held
     Requests* queue = nullptr;  // the list it is in
   };
@@ -92,8 +93,9 @@ class ReadScheduler final : public Reader {
   bool TakeNews();
   bool Idle() const;
   bool HasNewsLocked() const;
+  bool MustEndWaitLocked() const;
   void Accept(Requests* arrived, Requests* queue);
-  void DropQueued(const char* why);
+  void CancelOwn();
   void RegisterNow(const std::vector<std::span<std::byte>>& buffers);
   void WaitForResults();
   void Deliver();
@@ -106,7 +108,9 @@ class ReadScheduler final : public Reader {
   void Handle(const RawResult& result);
   void HandleBytes(uint32_t place, uint64_t bytes);
   void HandleErrno(uint32_t place, int error);
-  // Tries the place again after a pause; false if it was paused `bound` times.
+  // Reads on, unless the request was cancelled meanwhile.
+  void Continue(uint32_t place);
+  // The same after a pause; false if that was done `bound` times.
   bool Pause(uint32_t place, int bound);
   void FallBackToBuffered(int file, int error);
   // The place's chunk is over, well or with an error.
@@ -143,7 +147,7 @@ class ReadScheduler final : public Reader {
   const std::vector<std::span<std::byte>>* registration_ = nullptr;
   uint64_t registered_bytes_ = 0;
   bool registration_seen_ = false;  // the thread waits for the last read
-  bool cancel_ = false;             // drop what is queued
+  bool cancel_ = false;
   bool stop_ = false;
   bool stop_seen_ = false;
   bool waiting_ = false;      // the thread is in the backend's Wait

@@ -46,17 +46,6 @@ StatusOr<std::unique_ptr<ReadScheduler>> StartOver(
   return ReadScheduler::Start(files, options, std::move(backend));
 }
 
-// What the files themselves could not do as asked.
-void WarnOfBufferedFiles(const std::vector<std::shared_ptr<File>>& files,
-                         ReadScheduler* reader) {
-  for (const auto& file : files) {
-    if (file->direct_refusal().empty()) continue;
-    reader->AddWarning(absl::StrFormat(
-        "%s: no direct reads (%s); reading it through the page cache",
-        file->path(), file->direct_refusal()));
-  }
-}
-
 // The completion of ReadAndWait.
 class Waiter final : public ReadCompletion {
  public:
@@ -89,10 +78,7 @@ StatusOr<std::unique_ptr<Reader>> Reader::Create(
   if (options.backend != IoBackendKind::kPread) {
     auto reader =
         StartOver(MakeUringBackend(files, options.depth), files, options);
-    if (reader.ok()) {
-      WarnOfBufferedFiles(files, reader->get());
-      return std::unique_ptr<Reader>(*std::move(reader));
-    }
+    if (reader.ok()) return std::unique_ptr<Reader>(*std::move(reader));
     if (options.backend == IoBackendKind::kUring) return reader.status();
     fallback = absl::StrCat(MessageOf(reader.status()),
                             "; reading with pread threads instead");
@@ -104,7 +90,6 @@ StatusOr<std::unique_ptr<Reader>> Reader::Create(
                    StartOver(MakePreadBackend(files, options.depth, threads),
                              files, options));
   if (!fallback.empty()) reader->AddWarning(std::move(fallback));
-  WarnOfBufferedFiles(files, reader.get());
   return std::unique_ptr<Reader>(std::move(reader));
 }
 
