@@ -49,7 +49,7 @@ CLI::Validator SizeIn(uint64_t least, uint64_t most, uint64_t multiple) {
         text = std::to_string(*bytes);
         return "";
       },
-      "SIZE");
+      "");
 }
 
 CLI::Validator PositiveNumber() {
@@ -59,7 +59,7 @@ CLI::Validator PositiveNumber() {
         if (value && std::isfinite(*value) && *value > 0) return "";
         return absl::StrFormat("expected a number above 0, got '%s'", text);
       },
-      "> 0");
+      "");
 }
 
 CLI::Validator OneOfIntegers(const Choices<int64_t>& choices) {

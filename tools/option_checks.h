@@ -1,6 +1,8 @@
 // Checks for command-line options whose errors say what would have been right.
 //
-//   app.add_option("--prefetch-depth", depth)->transform(IntegerIn(1, 64));
+//   app.add_option("--prefetch-depth", depth, "Slots")
+//       ->transform(IntegerIn(1, 64))
+//       ->type_name("N");  // help shows N:1..64
 //   // --prefetch-depth: expected a whole number from 1 to 64, got '0'
 //
 // Each returns a CLI11 validator that reports and, where text stands for a

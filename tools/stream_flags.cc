@@ -24,15 +24,15 @@ void AddModelFlags(CLI::App& app, StreamFlags* flags) {
   app.add_option("-c,--ctx-size", flags->context,
                  "Context: most tokens of prompt and answer together")
       ->transform(IntegerIn(1, kMaxContext))
-      ->type_name("");
+      ->type_name("N");
   app.add_option("-b,--batch-size", flags->batch,
                  "Prompt tokens fed in one pass over the weights")
       ->transform(IntegerIn(1, kMaxBatch))
-      ->type_name("");
+      ->type_name("N");
   app.add_option("-t,--threads", flags->threads,
                  "Compute threads (default: the CPUs this process may use)")
       ->transform(IntegerIn(1, kMaxThreads))
-      ->type_name("");
+      ->type_name("N");
   app.add_option("--pre", flags->pre,
                  "Pre-tokenizer to use in place of the file's")
       ->type_name("NAME");
@@ -45,11 +45,11 @@ void AddMemoryFlags(CLI::App& app, StreamFlags* flags) {
                  "Memory cap of the whole process, e.g. 8G or 1536M (default: "
                  "what the machine and its control group have free)")
       ->transform(SizeIn(kMinRam, kMaxRam))
-      ->type_name("");
+      ->type_name("SIZE");
   app.add_option("--prefetch-depth", flags->prefetch_depth,
                  "Weight slots read ahead of the arithmetic (default 2)")
       ->transform(IntegerIn(kMinPrefetchDepth, kMaxPrefetchDepth))
-      ->type_name("");
+      ->type_name("N");
 }
 
 void AddIoFlags(CLI::App& app, StreamFlags* flags) {
@@ -58,23 +58,23 @@ void AddIoFlags(CLI::App& app, StreamFlags* flags) {
       ->transform(OneOf<IoBackendKind>({{"auto", IoBackendKind::kAuto},
                                         {"uring", IoBackendKind::kUring},
                                         {"pread", IoBackendKind::kPread}}))
-      ->type_name("");
+      ->type_name("WORD");
   app.add_option("--direct", flags->direct,
                  "Past the page cache (O_DIRECT): where possible, or fail, or "
                  "not at all (default auto)")
       ->transform(OneOf<DirectMode>({{"auto", DirectMode::kAuto},
                                      {"on", DirectMode::kOn},
                                      {"off", DirectMode::kOff}}))
-      ->type_name("");
+      ->type_name("WORD");
   app.add_option(
          "--io-depth", flags->io_depth,
          absl::StrFormat("Reads in flight (default %d)", defaults.depth))
       ->transform(IntegerIn(1, kMaxIoDepth))
-      ->type_name("");
+      ->type_name("N");
   app.add_option("--io-chunk", flags->io_chunk,
                  "Bytes of one read, a multiple of 4k, 4k to 1G (default 1M)")
       ->transform(SizeIn(4 * kKiB, kGiB, 4 * kKiB))
-      ->type_name("");
+      ->type_name("SIZE");
 }
 
 }  // namespace
