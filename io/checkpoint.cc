@@ -42,12 +42,14 @@ StatusOr<Checkpoint> Checkpoint::Open(const std::string& path,
   } else {
     ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                      FindSplitParts(first_path, *place));
-    for (size_t i = 0; i < paths.size(); ++i) {
-      if (std::cmp_equal(i, place->index)) {
-        parts.push_back(std::move(given));
-        continue;
-      }
-      ASSIGN_OR_RETURN(GgufFile part, parse(paths[i]));
+    const auto given_at = paths.begin() + place->index;
+    for (auto it = paths.begin(); it != given_at; ++it) {
+      ASSIGN_OR_RETURN(GgufFile part, parse(*it));
+      parts.push_back(std::move(part));
+    }
+    parts.push_back(std::move(given));
+    for (auto it = given_at + 1; it != paths.end(); ++it) {
+      ASSIGN_OR_RETURN(GgufFile part, parse(*it));
       parts.push_back(std::move(part));
     }
     RETURN_IF_ERROR(CheckSplitParts(parts));

@@ -49,7 +49,8 @@ Status HeaderReader::Fill(uint64_t length) {
             buffer_.begin() + static_cast<ptrdiff_t>(end_), buffer_.begin());
   end_ -= begin_;
   begin_ = 0;
-  const size_t wanted = std::max<size_t>(length, kBufferBytes);
+  const size_t wanted =
+      std::max<uint64_t>(length, std::min<uint64_t>(kBufferBytes, remaining()));
   if (buffer_.size() < wanted) buffer_.resize(wanted);
   const uint64_t more =
       std::min<uint64_t>(buffer_.size() - end_, remaining() - end_);

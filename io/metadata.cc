@@ -38,7 +38,7 @@ bool IsEmptyArray(const MetadataValue& value) {
 }  // namespace
 
 bool Metadata::Insert(std::string key, MetadataValue value) {
-  return values_.try_emplace(std::move(key), std::move(value)).second;
+  return values_.emplace(std::move(key), std::move(value)).second;
 }
 
 const MetadataValue* Metadata::Find(std::string_view key) const {
@@ -150,7 +150,8 @@ uint64_t Metadata::memory_bytes() const {
   uint64_t bytes = 0;
   for (const auto& [key, value] : values_) {
     // A node of the map: three links and a colour, then key and value.
-    bytes += sizeof(key) + key.capacity() + sizeof(value) + 4 * sizeof(void*);
+    bytes += sizeof(std::string) + key.capacity() + sizeof(MetadataValue) +
+             4 * sizeof(void*);
     if (const auto* text = std::get_if<std::string>(&value))
       bytes += text->capacity();
     if (const auto* ints = std::get_if<IntArray>(&value))

@@ -205,6 +205,7 @@ StatusOr<std::string> FindModelInFolder(const std::string& folder) {
   }
   if (models.size() > 1) {
     std::vector<std::string> found;
+    found.reserve(models.size());
     for (const auto& [key, name] : models) found.push_back(name);
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: holds %d models, name one: %s", folder,

@@ -3,17 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
 
 namespace coldstream {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -64,6 +64,37 @@ TEST(CheckpointTest, ReportsWhatAGoldenModelHolds) {
   EXPECT_THAT(
       checkpoint->Get("blk.99.attn_q.weight"),
       StatusIs(absl::StatusCode::kNotFound, HasSubstr("blk.99.attn_q.weight")));
+}
+
+TEST(CheckpointTest, WarnsOnceAFileWhenDirectReadsAreRefused) {
+  CheckpointOptions options;
+  options.direct_probe = [](int, uint64_t) -> StatusOr<DirectAlignment> {
+    return absl::UnavailableError("reading with O_DIRECT: Invalid argument");
+  };
+  const std::string path = kGolden + "llama.q4_0.gguf";
+  const auto checkpoint = Checkpoint::Open(path, options);
+  ASSERT_THAT(checkpoint, IsOk());
+  ASSERT_EQ(checkpoint->warnings().size(), 1u);
+  EXPECT_THAT(checkpoint->warnings()[0],
+              AllOf(HasSubstr(path), HasSubstr("page cache"),
+                    HasSubstr("Invalid argument")));
+  EXPECT_FALSE(checkpoint->files()[0]->direct());
+
+  options.direct = DirectMode::kOn;
+  EXPECT_THAT(Checkpoint::Open(path, options),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(path)));
+}
+
+TEST(CheckpointTest, NoticesThatItsFileChanged) {
+  const TempDir dir;
+  const std::string path = dir.Path("m.gguf");
+  std::filesystem::copy(kGolden + "llama.q4_0.gguf", path);
+  const auto checkpoint = Checkpoint::Open(path);
+  ASSERT_THAT(checkpoint, IsOk());
+  EXPECT_THAT(checkpoint->CheckUnchanged(), IsOk());
+  std::filesystem::resize_file(path, 1000);
+  EXPECT_THAT(checkpoint->CheckUnchanged(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(path)));
 }
 
 }  // namespace
