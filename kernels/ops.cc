@@ -44,10 +44,17 @@ void RegisterAvx512(Ops* ops) {
 #if defined(__x86_64__)
   RegisterAvx512Attention(ops);
   RegisterAvx512Elementwise(ops);
+  RegisterAvx512FloatMatmul(ops);
   RegisterAvx512LayerNorm(ops);
+  RegisterAvx512Matmul(ops);
+  RegisterAvx512Quantize(ops);
   RegisterAvx512RmsNorm(ops);
   RegisterAvx512Rope(ops);
   RegisterAvx512Swiglu(ops);
+  if (DetectCpu().avx512_vnni) {
+    RegisterAvx512VnniMatmul(ops);
+    ops->name = "avx512-vnni";
+  }
 #endif
   (void)ops;
 }

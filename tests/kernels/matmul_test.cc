@@ -9,6 +9,9 @@
 
 #include "gtest/gtest.h"
 #include "kernels/activations.h"
+#if defined(__x86_64__)
+#include "kernels/cpu/avx512/register.h"
+#endif
 #include "tests/kernels/available_rows.h"
 #include "tests/kernels/weight_rows.h"
 
@@ -227,6 +230,27 @@ TEST_P(MatmulTest, ANonFiniteActivationShowsInItsTokenAndInNoOther) {
       EXPECT_EQ(std::isfinite(out[i]), i / 5 != 1) << ops->name << " " << i;
   }
 }
+
+#if defined(__x86_64__)
+TEST_P(MatmulTest, Avx512WithAndWithoutVnniGiveTheSameBits) {
+  const StatusOr<const Ops*> best = OpsFor(Isa::kAvx512);
+  if (!best.ok()) GTEST_SKIP() << best.status();
+  Ops plain = **best;
+  plain.name = "avx512-plain";
+  RegisterAvx512Matmul(&plain);
+  ExpectNearReference(plain, type(), 19, 5 * block(), 3, 1);
+  const MatmulKernel& kernel = plain.MatmulFor(type());
+  const int64_t k = 9 * block();
+  WeightRows weights(type(), 37, k, 25);
+  const QuantizedRows x =
+      Quantize(plain, kernel.format, RandomActivations(11 * k, 16), k);
+  std::vector<float> expected;
+  std::vector<float> out;
+  kernel.rows(ArgsFor(weights.view(), x, 11, &expected), 0, 37);
+  (*best)->MatmulFor(type()).rows(ArgsFor(weights.view(), x, 11, &out), 0, 37);
+  EXPECT_EQ(out, expected);
+}
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Types, MatmulTest,
                          testing::ValuesIn(AllDTypes().begin(),

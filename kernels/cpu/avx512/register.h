@@ -15,10 +15,15 @@ namespace coldstream {
 
 void RegisterAvx512Attention(Ops* ops);
 void RegisterAvx512Elementwise(Ops* ops);  // add, scale, to_f16, all_finite
+void RegisterAvx512FloatMatmul(Ops* ops);  // F32, F16, BF16 weights
 void RegisterAvx512LayerNorm(Ops* ops);
+void RegisterAvx512Matmul(Ops* ops);  // quantised weights, without VNNI
+void RegisterAvx512Quantize(Ops* ops);
 void RegisterAvx512RmsNorm(Ops* ops);
 void RegisterAvx512Rope(Ops* ops);
 void RegisterAvx512Swiglu(Ops* ops);
+// Over RegisterAvx512Matmul, for CPUs with avx512_vnni; the same bits.
+void RegisterAvx512VnniMatmul(Ops* ops);
 
 }  // namespace coldstream
 

@@ -1,0 +1,154 @@
+// Tiles of the 256-value blocks with signed numbers: Q3_K, Q6_K, IQ4_XS. A
+// number is stored plus an offset that makes it unsigned; pair takes it away
+// again. Block layouts: kernels/quant_blocks.h.
+
+#if defined(__AVX512F__)
+
+#include "kernels/cpu/avx512/transpose.h"
+#include "kernels/quant_blocks.h"
+
+namespace coldstream::avx512 {
+namespace {
+
+// Scale vectors of groups 2p and 2p + 1, and their pair for the offset.
+void StoreScalePair(__m512i even, __m512i odd, int p, int offset,
+                    Tile256* tile) {
+  _mm512_store_si512(tile->scale[2 * p], even);
+  _mm512_store_si512(tile->scale[2 * p + 1], odd);
+  const __m512i both =
+      _mm512_mask_blend_epi16(0xaaaaaaaau, even, _mm512_slli_epi32(odd, 16));
+  _mm512_store_si512(
+      tile->pair[p],
+      _mm512_mullo_epi16(both, _mm512_set1_epi16(static_cast<short>(-offset))));
+}
+
+// Four signed bytes of each lane, as the scales of groups first..first + 3.
+void StoreSignedScales(__m512i bytes, int first, int offset, Tile256* tile) {
+  const __m512i s0 = _mm512_srai_epi32(_mm512_slli_epi32(bytes, 24), 24);
+  const __m512i s1 = _mm512_srai_epi32(_mm512_slli_epi32(bytes, 16), 24);
+  const __m512i s2 = _mm512_srai_epi32(_mm512_slli_epi32(bytes, 8), 24);
+  const __m512i s3 = _mm512_srai_epi32(bytes, 24);
+  StoreScalePair(s0, s1, first / 2, offset, tile);
+  StoreScalePair(s2, s3, first / 2 + 1, offset, tile);
+}
+
+// Bits 2 j, 2 j + 1 of each byte moved to bits `to`, `to` + 1 (others remain).
+__m512i MoveTwoBits(__m512i v, unsigned j, unsigned to) {
+  return 2 * j < to ? _mm512_slli_epi32(v, to - 2 * j)
+                    : _mm512_srli_epi32(v, 2 * j - to);
+}
+
+}  // namespace
+
+void DecodeQ6_K(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
+  // d is the last member: the four bytes that end with it.
+  _mm512_store_ps(tile->d, HighHalves(Load4Bytes(
+                               rows, offset + offsetof(BlockQ6_K, d) - 2)));
+  __m512i scales[4];
+  Load16Bytes(rows, offset + offsetof(BlockQ6_K, scales), scales);
+  for (int j = 0; j < 4; ++j) StoreSignedScales(scales[j], 4 * j, 32, tile);
+  const __m512i four = Bytes(0x0f);
+  const __m512i top = Bytes(0x30);
+  for (unsigned half = 0; half < 2; ++half) {
+    __m512i high[8];
+    Load32Bytes(rows, offset + offsetof(BlockQ6_K, qh) + 32 * half, high);
+    for (unsigned part = 0; part < 2; ++part) {
+      __m512i q[8];
+      Load32Bytes(rows, offset + 64 * half + 32 * part, q);
+      uint8_t(*w)[64] = tile->w + 32 * half + 8 * part;
+      for (int i = 0; i < 8; ++i) {
+        _mm512_store_si512(w[i], OrMasked(_mm512_and_si512(q[i], four),
+                                          MoveTwoBits(high[i], part, 4), top));
+        _mm512_store_si512(
+            w[16 + i],
+            OrMasked(_mm512_and_si512(_mm512_srli_epi32(q[i], 4), four),
+                     MoveTwoBits(high[i], part + 2, 4), top));
+      }
+    }
+  }
+}
+
+void DecodeQ3_K(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
+  // The 16 bytes that end with the block: two of qs, the scales, d.
+  __m512i tail[4];
+  for (int i = 0; i < 4; ++i) {
+    const uint64_t at = offset + sizeof(BlockQ3_K) - 16;
+    tail[i] = _mm512_bsrli_epi128(
+        FourRows(rows.row[i] + at, rows.row[4 + i] + at, rows.row[8 + i] + at,
+                 rows.row[12 + i] + at),
+        2);
+  }
+  TransposeInLanes(tail);
+  _mm512_store_ps(tile->d, LowHalves(tail[3]));
+  const __m512i four = Bytes(0x0f);
+  const __m512i top = Bytes(0x30);
+  for (unsigned j = 0; j < 4; ++j) {
+    const __m512i low = _mm512_and_si512(
+        j < 2 ? tail[j] : _mm512_srli_epi32(tail[j - 2], 4), four);
+    const __m512i six = OrMasked(low, MoveTwoBits(tail[2], j, 4), top);
+    StoreSignedScales(_mm512_sub_epi8(six, Bytes(32)), static_cast<int>(4 * j),
+                      4, tile);
+  }
+  const __m512i two = Bytes(3);
+  const __m512i third = Bytes(4);
+  __m512i high[8];
+  Load32Bytes(rows, offset, high);
+  for (unsigned half = 0; half < 2; ++half) {
+    __m512i q[8];
+    Load32Bytes(rows, offset + offsetof(BlockQ3_K, qs) + 32 * half, q);
+    for (unsigned j = 0; j < 4; ++j) {
+      const unsigned bit = 4 * half + j;
+      uint8_t(*w)[64] = tile->w + 32 * half + 8 * j;
+      for (int i = 0; i < 8; ++i) {
+        const __m512i moved = bit < 2 ? _mm512_slli_epi32(high[i], 2 - bit)
+                                      : _mm512_srli_epi32(high[i], bit - 2);
+        _mm512_store_si512(
+            w[i],
+            OrMasked(_mm512_and_si512(_mm512_srli_epi32(q[i], 2 * j), two),
+                     moved, third));
+      }
+    }
+  }
+}
+
+void DecodeIQ4_XS(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
+  __m512i header[4];
+  Load16Bytes(rows, offset, header);
+  _mm512_store_ps(tile->d, LowHalves(header[0]));
+  const auto scale = [&](unsigned g) {
+    const __m512i low = _mm512_and_si512(_mm512_srli_epi32(header[1], 4 * g),
+                                         _mm512_set1_epi32(15));
+    return _mm512_sub_epi32(
+        OrMasked(low, _mm512_srli_epi32(header[0], 12 + 2 * g),
+                 _mm512_set1_epi32(0x30)),
+        _mm512_set1_epi32(32));
+  };
+  for (unsigned p = 0; p < 4; ++p) {
+    StoreScalePair(scale(2 * p), scale(2 * p + 1), static_cast<int>(p), 128,
+                   tile);
+  }
+  const __m512i table = _mm512_xor_si512(
+      _mm512_broadcast_i32x4(
+          _mm_loadu_si128(reinterpret_cast<const __m128i*>(kIq4Values))),
+      Bytes(0x80));
+  const __m512i four = Bytes(0x0f);
+  for (int part = 0; part < 4; ++part) {  // two groups
+    __m512i q[8];
+    Load32Bytes(
+        rows,
+        offset + offsetof(BlockIQ4_XS, qs) + static_cast<uint64_t>(32 * part),
+        q);
+    for (int i = 0; i < 8; ++i) {
+      uint8_t(*w)[64] = tile->w + 16 * part + 8 * (i / 4) + i % 4;
+      _mm512_store_si512(
+          w[0], _mm512_shuffle_epi8(table, _mm512_and_si512(q[i], four)));
+      _mm512_store_si512(
+          w[4], _mm512_shuffle_epi8(
+                    table, _mm512_and_si512(_mm512_srli_epi32(q[i], 4), four)));
+    }
+  }
+}
+
+}  // namespace coldstream::avx512
+
+#endif  // __AVX512F__
