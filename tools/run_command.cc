@@ -76,8 +76,10 @@ void PrintResult(const RunFlags& flags, const Engine& engine,
     std::fputc('\n', stdout);
     std::fflush(stdout);
     std::fprintf(stderr, "%s", ReportText(engine, session.times()).c_str());
-    std::fprintf(stderr, "seed %s\n",
-                 std::to_string(flags.request.sampling.seed).c_str());
+    if (flags.request.sampling.temperature > 0) {
+      std::fprintf(stderr, "seed %s\n",
+                   std::to_string(flags.request.sampling.seed).c_str());
+    }
     return;
   }
   nlohmann::ordered_json json = ReportJson(engine, session.times());
