@@ -3,15 +3,14 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "io/atomic_file.h"
 #include "runtime/session.h"
 #include "runtime/text_stream.h"
@@ -31,8 +30,7 @@ constexpr size_t kTopCount = 5;
 struct EvalFlags {
   StreamFlags stream;
   PromptFlags prompt;
-  std::string ids;
-  bool has_ids = false;
+  std::vector<TokenId> ids;  // empty: from the prompt
   std::optional<int64_t> chunk;
   std::string logits_out;
 };
@@ -76,26 +74,10 @@ struct Findings {
   std::vector<TopToken> top;           // after the last token
 };
 
-StatusOr<std::vector<TokenId>> ParseIds(const std::string& text) {
-  std::vector<TokenId> ids;
-  const std::vector<std::string> words = absl::StrSplit(text, ',');
-  for (const std::string& word : words) {
-    TokenId id = 0;
-    if (!absl::SimpleAtoi(word, &id) || id < 0) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "--ids: \"%s\" is not a token id; expected a list such as 1,2,3",
-          word));
-    }
-    ids.push_back(id);
-  }
-  return ids;
-}
-
 StatusOr<std::vector<TokenId>> TokensFrom(const EvalFlags& flags,
                                           const Model& model) {
-  if (flags.has_ids) {
-    ASSIGN_OR_RETURN(std::vector<TokenId> ids, ParseIds(flags.ids));
-    for (TokenId id : ids) {
+  if (!flags.ids.empty()) {
+    for (TokenId id : flags.ids) {
       if (id >= model.config().vocab_rows) {
         return absl::InvalidArgumentError(
             absl::StrFormat("--ids: token id %d is outside the vocabulary of "
@@ -103,7 +85,7 @@ StatusOr<std::vector<TokenId>> TokensFrom(const EvalFlags& flags,
                             id, model.config().vocab_rows));
       }
     }
-    return ids;
+    return flags.ids;
   }
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, model.tokenizer());
   ASSIGN_OR_RETURN(const std::string text, ReadPrompt(flags.prompt));
@@ -214,8 +196,8 @@ void AddEvalCommand(CLI::App& app, CommandBody* chosen) {
   AddStreamFlags(*command, &flags->stream);
   AddPromptFlags(*command, &flags->prompt);
   command->add_option("--ids", flags->ids, "Token ids, as 1,2,3")
-      ->each(
-          [flags = flags.get()](const std::string&) { flags->has_ids = true; })
+      ->delimiter(',')
+      ->check(IntegerIn(0, std::numeric_limits<TokenId>::max()))
       ->excludes("--prompt")
       ->excludes("--file");
   command

@@ -54,6 +54,14 @@ void AddSamplingFlags(CLI::App& app, RunFlags* flags) {
                "Go on past end-of-generation tokens");
 }
 
+Status CheckFlags(const GenerateRequest& request) {
+  if (request.max_tokens < -1) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "-n: expected -1 or more tokens, got %d", request.max_tokens));
+  }
+  return Sampler::Create(request.sampling).status();
+}
+
 uint64_t SeedOf(int64_t seed) {
   if (seed >= 0) return static_cast<uint64_t>(seed);
   // 53 bits, so that it can be given again as it was reported.
@@ -93,7 +101,6 @@ void PrintResult(const RunFlags& flags, const Engine& engine,
 Status Run(RunFlags* flags) {
   GenerateRequest& request = flags->request;
   request.sampling.seed = SeedOf(flags->seed);
-  RETURN_IF_ERROR(Sampler::Create(request.sampling).status());
   ASSIGN_OR_RETURN(const auto model,
                    Model::Open(ModelOptionsFrom(flags->stream)));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, model->tokenizer());
@@ -132,7 +139,11 @@ void AddRunCommand(CLI::App& app, CommandBody* chosen) {
   AddPromptFlags(*command, &flags->prompt);
   AddSamplingFlags(*command, flags.get());
   command->final_callback([flags, chosen] {
-    *chosen = [flags] { return ExitCodeOf(Run(flags.get())); };
+    *chosen = [flags] {
+      const Status usage = CheckFlags(flags->request);
+      if (!usage.ok()) return ReportUsageError(MessageOf(usage));
+      return ExitCodeOf(Run(flags.get()));
+    };
   });
 }
 
