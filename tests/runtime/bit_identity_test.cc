@@ -91,9 +91,10 @@ class BitIdentityTest : public ::testing::TestWithParam<int> {
         << what;
   }
 
-  // The least budget that works at `depth`, from the refusal of one byte.
-  uint64_t Least(int depth) const {
-    auto engine = Engine::Create(model_, OptionsFor({.ram = 1 << 30}));
+  // The least budget that works.
+  uint64_t Least(int depth, int threads) const {
+    auto engine = Engine::Create(
+        model_, OptionsFor({.ram = 1 << 30, .threads = threads}));
     EXPECT_TRUE(engine.ok());
     return LeastBudget(model_->weights().units, (*engine)->plan().fixed, depth);
   }
@@ -109,13 +110,13 @@ TEST_P(BitIdentityTest,
        EveryBudgetDepthThreadCountAndReaderGivesTheSameLogits) {
   const int units = static_cast<int>(model_->weights().units.size());
   for (int depth : {1, 2, 3, 5, units + 3}) {
-    const uint64_t least = Least(depth);
-    const uint64_t all = Least(kMaxPrefetchDepth);  // everything resident
     for (int step = 0; step <= 4; ++step) {
-      const uint64_t ram =
-          std::max(least, least + (all - std::min(all, least)) *
-                                      static_cast<uint64_t>(step) / 4);
       for (int threads : {1, 2, 4}) {
+        const uint64_t least = Least(depth, threads);
+        // So deep a ring takes more than all the weights: all resident.
+        const uint64_t all = std::max(least, Least(kMaxPrefetchDepth, threads));
+        const uint64_t ram =
+            least + (all - least) * static_cast<uint64_t>(step) / 4;
         for (IoBackendKind kind :
              {IoBackendKind::kAuto, IoBackendKind::kPread}) {
           Setting setting{.ram = ram, .depth = depth, .threads = threads};
@@ -135,8 +136,8 @@ TEST_P(BitIdentityTest, DelaysShortReadsAndReorderingChangeNothing) {
     for (IoBackendKind kind : {IoBackendKind::kAuto, IoBackendKind::kPread}) {
       Setting setting;
       setting.depth = 1 + static_cast<int>(seed % 4);
-      setting.ram = Least(setting.depth);
       setting.threads = 1 + static_cast<int>(seed % 3);
+      setting.ram = Least(setting.depth, setting.threads);
       setting.reader.backend = kind;
       setting.reader.chunk_bytes = 4096 << (seed % 3);
       setting.reader.depth = 1 + static_cast<int>(seed % 7);
@@ -146,7 +147,10 @@ TEST_P(BitIdentityTest, DelaysShortReadsAndReorderingChangeNothing) {
                                                FaultTable::Harmless(seed));
       };
       ExpectSame(setting, absl::StrFormat("seed %d", seed));
-      EXPECT_GT(last_plan_.pass_read_bytes, 0u);
+      // A ring no smaller than the model means that it is resident instead.
+      if (setting.depth == 1) {
+        EXPECT_GT(last_plan_.pass_read_bytes, 0u);
+      }
     }
   }
 }
