@@ -14,6 +14,8 @@ namespace {
 using AddCommand = void (*)(CLI::App& app, CommandBody* chosen);
 // In the order of --help.
 constexpr AddCommand kCommands[] = {
+    &AddRunCommand,
+    &AddEvalCommand,
     &AddInspectCommand,
     &AddSynthCommand,
 };

@@ -110,7 +110,7 @@ TEST_F(RunCommandTest, TextIsTheSameAtEveryBudgetAndTheCapIsKept) {
     return Report(more);
   };
   const std::string text = with("1G", "2")["text"];
-  for (const char* ram : {"22M", "26M", "34M", "40M"}) {
+  for (const char* ram : {"22M", "24M", "27M", "31M"}) {
     for (const char* depth : {"1", "2"}) {
       const nlohmann::json report = with(ram, depth);
       EXPECT_EQ(report["text"], text) << ram;
