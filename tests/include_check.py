@@ -96,15 +96,19 @@ def check_guard(file, text):
 
 
 def check_listed(root, file):
-    """A file must be named in the CMakeLists.txt of its folder or one above."""
+    """A file must be named in the CMakeLists.txt of its folder or one above.
+
+    A fuzz target is named without its suffix: coldstream_fuzz(NAME ...).
+    """
     path = pathlib.PurePosixPath(file)
+    suffix = "" if file.startswith("tests/fuzz/") else re.escape(path.suffix)
     for folder in path.parents:
         lists = root / folder / "CMakeLists.txt"
         if not lists.is_file():
             continue
-        relative = re.escape(str(path.relative_to(folder)))
+        stem = re.escape(str(path.relative_to(folder).with_suffix("")))
         text = re.sub(r"#[^\n]*", "", lists.read_text())
-        if re.search(rf"(?<![\w./-]){relative}(?![\w./-])", text):
+        if re.search(rf"(?<![\w./-]){stem}{suffix}(?![\w/-])", text):
             return []
     return [(1, "not named in a CMakeLists.txt")]
 

@@ -165,6 +165,15 @@ class IncludeCheckTest(unittest.TestCase):
         self.assertEqual(found, ["io/left_out.cc:1: not named in a "
                                  "CMakeLists.txt"])
 
+    def test_a_fuzz_target_is_named_without_its_suffix(self):
+        self.write("tests/fuzz/gguf_fuzz.cc", "", listed=False)
+        self.write("tests/fuzz/lost_fuzz.cc", "", listed=False)
+        (self.root / "tests/fuzz/CMakeLists.txt").write_text(
+            "coldstream_fuzz(gguf_fuzz gguf DEPS coldstream::io)\n")
+        found = self.check()
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("lost_fuzz.cc", found[0])
+
     def test_a_header_of_a_test_need_not_be_named(self):
         self.write("tests/io/fake.h", guarded("tests/io/fake.h"), listed=False)
         self.assertEqual(self.check(), [])
