@@ -1,5 +1,6 @@
 #include "tests/support/tiny_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -88,6 +89,11 @@ std::vector<TinyTensor> Describe(const TinyModelOptions& o) {
   }
   vector("output_norm.weight", o.hidden, 1);
   if (!o.tied) matrix("output.weight", o.hidden, o.vocab);
+  for (const std::string& name : o.extra_tensors) vector(name, o.hidden, 1);
+  std::erase_if(tensors, [&](const TinyTensor& tensor) {
+    return std::find(o.without.begin(), o.without.end(), tensor.name) !=
+           o.without.end();
+  });
   return tensors;
 }
 
@@ -107,7 +113,9 @@ std::string ByteToken(int byte) {
           static_cast<char>(0x80 | (code & 0x3f))};
 }
 
-Status AddTokenizer(const TinyModelOptions& o, GgufWriter* writer) {
+using MetadataMap = std::map<std::string, GgufValue>;
+
+void AddTokenizer(const TinyModelOptions& o, MetadataMap* metadata) {
   CHECK(o.vocab >= 258);
   StringArray tokens;
   std::vector<int32_t> types;
@@ -117,43 +125,43 @@ Status AddTokenizer(const TinyModelOptions& o, GgufWriter* writer) {
                            : "<filler" + std::to_string(id) + ">");
     types.push_back(control ? 3 : 1);
   }
-  StringArray merges;
-  RETURN_IF_ERROR(
-      writer->AddMetadata("tokenizer.ggml.model", std::string("gpt2")));
-  RETURN_IF_ERROR(
-      writer->AddMetadata("tokenizer.ggml.pre", std::string("gpt-2")));
-  RETURN_IF_ERROR(writer->AddMetadata("tokenizer.ggml.tokens", tokens));
-  RETURN_IF_ERROR(writer->AddMetadata("tokenizer.ggml.token_type", types));
-  RETURN_IF_ERROR(writer->AddMetadata("tokenizer.ggml.merges", merges));
-  RETURN_IF_ERROR(writer->AddMetadata("tokenizer.ggml.bos_token_id",
-                                      static_cast<uint32_t>(o.vocab - 2)));
-  return writer->AddMetadata("tokenizer.ggml.eos_token_id",
-                             static_cast<uint32_t>(o.vocab - 1));
+  (*metadata)["tokenizer.ggml.model"] = std::string("gpt2");
+  (*metadata)["tokenizer.ggml.pre"] = std::string("gpt-2");
+  (*metadata)["tokenizer.ggml.tokens"] = tokens;
+  (*metadata)["tokenizer.ggml.token_type"] = types;
+  (*metadata)["tokenizer.ggml.merges"] = StringArray();
+  (*metadata)["tokenizer.ggml.bos_token_id"] =
+      static_cast<uint32_t>(o.vocab - 2);
+  (*metadata)["tokenizer.ggml.eos_token_id"] =
+      static_cast<uint32_t>(o.vocab - 1);
 }
 
-Status AddShape(const TinyModelOptions& o, GgufWriter* writer) {
+MetadataMap DescribeMetadata(const TinyModelOptions& o) {
+  MetadataMap metadata;
+  AddTokenizer(o, &metadata);
+  metadata["general.architecture"] = o.architecture;
+  metadata["general.name"] = std::string("tiny");
+  const std::string prefix = o.architecture + ".";
   const auto integer = [&](const char* key, int64_t value) {
-    return writer->AddMetadata(o.architecture + "." + key,
-                               static_cast<uint32_t>(value));
+    metadata[prefix + key] = static_cast<uint32_t>(value);
   };
-  RETURN_IF_ERROR(writer->AddMetadata("general.architecture", o.architecture));
-  RETURN_IF_ERROR(writer->AddMetadata("general.name", std::string("tiny")));
-  RETURN_IF_ERROR(integer("block_count", o.layers));
-  RETURN_IF_ERROR(integer("context_length", o.context));
-  RETURN_IF_ERROR(integer("embedding_length", o.hidden));
-  RETURN_IF_ERROR(integer("feed_forward_length", o.ffn));
-  RETURN_IF_ERROR(integer("attention.head_count", o.heads));
-  RETURN_IF_ERROR(integer("attention.head_count_kv", o.kv_heads));
-  RETURN_IF_ERROR(integer("attention.key_length", o.head_dim));
-  RETURN_IF_ERROR(integer("attention.value_length", o.head_dim));
+  integer("block_count", o.layers);
+  integer("context_length", o.context);
+  integer("embedding_length", o.hidden);
+  integer("feed_forward_length", o.ffn);
+  integer("attention.head_count", o.heads);
+  integer("attention.head_count_kv", o.kv_heads);
+  integer("attention.key_length", o.head_dim);
+  integer("attention.value_length", o.head_dim);
   if (o.architecture == "command-r") {
-    RETURN_IF_ERROR(
-        writer->AddMetadata(o.architecture + ".logit_scale", 0.25f));
-    return writer->AddMetadata(o.architecture + ".attention.layer_norm_epsilon",
-                               1e-5f);
+    metadata[prefix + "logit_scale"] = 0.25f;
+    metadata[prefix + "attention.layer_norm_epsilon"] = 1e-5f;
+  } else {
+    metadata[prefix + "attention.layer_norm_rms_epsilon"] = 1e-5f;
   }
-  return writer->AddMetadata(
-      o.architecture + ".attention.layer_norm_rms_epsilon", 1e-5f);
+  for (const auto& [key, value] : o.metadata) metadata[key] = value;
+  for (const std::string& key : o.without) metadata.erase(key);
+  return metadata;
 }
 
 }  // namespace
@@ -161,8 +169,8 @@ Status AddShape(const TinyModelOptions& o, GgufWriter* writer) {
 Status WriteTinyModel(const std::string& path,
                       const TinyModelOptions& options) {
   GgufWriter writer;
-  RETURN_IF_ERROR(AddShape(options, &writer));
-  RETURN_IF_ERROR(AddTokenizer(options, &writer));
+  for (const auto& [key, value] : DescribeMetadata(options))
+    RETURN_IF_ERROR(writer.AddMetadata(key, value));
   const std::vector<TinyTensor> tensors = Describe(options);
   for (const TinyTensor& tensor : tensors)
     RETURN_IF_ERROR(writer.AddTensor(tensor.name, tensor.type, tensor.shape));

@@ -3,10 +3,13 @@
 #define COLDSTREAM_TESTS_SUPPORT_TINY_MODEL_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "io/gguf_value.h"
 
 namespace coldstream {
 
@@ -25,6 +28,10 @@ struct TinyModelOptions {
   // Every weight is multiplied by this: large values overflow on purpose.
   float scale = 1;
   uint64_t seed = 1;
+  // Metadata added, or put in place of what the options above give.
+  std::map<std::string, GgufValue> metadata = {};
+  std::vector<std::string> without = {};        // keys and tensors left out
+  std::vector<std::string> extra_tensors = {};  // F32 [hidden] ones
 };
 
 // Writes a GGUF file with a byte-level BPE vocabulary: ids 0..255 the bytes,

@@ -1,0 +1,81 @@
+#include "graphs/kv_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "kernels/ops.h"
+#include "tests/support/status_matchers.h"
+
+namespace coldstream {
+namespace {
+
+// Layers of different shapes: keys and values of unequal width too.
+ModelConfig Config() {
+  ModelConfig config;
+  config.layers = {{4, 2, 16, 16, 1}, {4, 4, 24, 8, 1}, {2, 1, 8, 40, 1}};
+  return config;
+}
+
+uint64_t BlockBytes() {
+  return 2u * kKvBlockTokens * (2 * (16 + 16) + 4 * (24 + 8) + 1 * (8 + 40));
+}
+
+TEST(KvCacheTest, BytesAreExactForUnequalLayers) {
+  EXPECT_EQ(KvCache::BytesFor(Config(), 1), BlockBytes());
+  EXPECT_EQ(KvCache::BytesFor(Config(), 64), BlockBytes());
+  EXPECT_EQ(KvCache::BytesFor(Config(), 65), 2 * BlockBytes());
+}
+
+TEST(KvCacheTest, BlocksOfOneSequenceAndLayerDoNotOverlap) {
+  const ModelConfig config = Config();
+  auto cache = KvCache::Create(config, 256);
+  ASSERT_THAT(cache.status(), IsOk());
+  // Fill every block of every layer with its own value, then look again.
+  const auto fill = [&](bool check) {
+    uint16_t value = 1;
+    for (int64_t layer = 0; layer < 3; ++layer) {
+      const LayerShape& shape = config.layers[static_cast<size_t>(layer)];
+      for (int block = 0; block < 4; ++block) {
+        for (bool keys : {true, false}) {
+          uint16_t* data =
+              keys ? cache->Keys(layer, block) : cache->Values(layer, block);
+          const int64_t count = shape.kv_heads * kKvBlockTokens *
+                                (keys ? shape.key_dim : shape.value_dim);
+          for (int64_t i = 0; i < count; ++i) {
+            if (check) {
+              ASSERT_EQ(data[i], value);
+            } else {
+              data[i] = value;
+            }
+          }
+          ++value;
+        }
+      }
+    }
+  };
+  fill(false);
+  fill(true);
+}
+
+TEST(KvCacheTest, SequencesGetBlocksOfTheirOwnAndGiveThemBack) {
+  const ModelConfig config = Config();
+  auto cache = KvCache::Create(config, 256);
+  ASSERT_THAT(cache.status(), IsOk());
+  KvSequence a, b;
+  ASSERT_THAT(cache->Reserve(&a, 100), IsOk());
+  ASSERT_THAT(cache->Reserve(&b, 64), IsOk());
+  ASSERT_THAT(cache->Reserve(&a, 129), IsOk());
+  std::set<int> blocks(a.blocks.begin(), a.blocks.end());
+  blocks.insert(b.blocks.begin(), b.blocks.end());
+  EXPECT_EQ(blocks.size(), 4u);
+  EXPECT_THAT(cache->Reserve(&b, 65),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       ::testing::HasSubstr("KV cache is full")));
+  EXPECT_EQ(b.blocks.size(), 1u);
+  cache->Release(&a);
+  EXPECT_THAT(cache->Reserve(&b, 256), IsOk());
+}
+
+}  // namespace
+}  // namespace coldstream
