@@ -1,7 +1,8 @@
 # cmake -D BUILD_DIR=... -D CLIENT_DIR=... -D WORK_DIR=... [...] -P this file
 #
 # Installs BUILD_DIR into a fresh prefix, builds CLIENT_DIR against it with the
-# same compiler and flags, and runs what came out.
+# same compiler and flags, and runs what came out on a model that the installed
+# command wrote.
 cmake_policy(VERSION 3.25)
 
 function(run)
@@ -25,6 +26,12 @@ run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${CLIENT_DIR} -B ${WORK_DIR}/client
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/client)
 run(${WORK_DIR}/client/client)
 if(NOT output MATCHES "the installed library works")
+  message(FATAL_ERROR "unexpected output: ${output}")
+endif()
+run(${WORK_DIR}/prefix/bin/coldstream synth -o ${WORK_DIR}/model.gguf --type
+    q4_k_m --layers 3 --hidden 256 --ffn 512 --heads 4 --kv-heads 2 --vocab 512)
+run(${WORK_DIR}/client/generate ${WORK_DIR}/model.gguf 536870912)
+if(NOT output MATCHES "[0-9]+ tokens, [1-9][0-9]* bytes read from disk")
   message(FATAL_ERROR "unexpected output: ${output}")
 endif()
 
