@@ -10,7 +10,8 @@ namespace coldstream::avx512 {
 namespace {
 
 // Four bytes of each lane, as the scales of groups first..first + 3.
-void StoreScales(__m512i bytes, int first, Tile256* tile) {
+[[gnu::always_inline]] inline void StoreScales(__m512i bytes, int first,
+                                               Tile256* tile) {
   const __m512i low = _mm512_set1_epi32(255);
   for (int j = 0; j < 4; ++j) {
     _mm512_store_si512(
@@ -21,7 +22,8 @@ void StoreScales(__m512i bytes, int first, Tile256* tile) {
 }
 
 // Four bytes of each lane, as two pairs of minima.
-void StoreMinima(__m512i bytes, int first_pair, Tile256* tile) {
+[[gnu::always_inline]] inline void StoreMinima(__m512i bytes, int first_pair,
+                                               Tile256* tile) {
   // In 16-bit pairs (b0, b1) and (b2, b3): byte shuffles within lanes.
   const __m512i low = _mm512_broadcast_i32x4(
       _mm_setr_epi8(0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13, -1));
@@ -32,13 +34,16 @@ void StoreMinima(__m512i bytes, int first_pair, Tile256* tile) {
                      _mm512_shuffle_epi8(bytes, high));
 }
 
-void StoreHalves(__m512i d_and_dmin, Tile256* tile) {
+[[gnu::always_inline]] inline void StoreHalves(__m512i d_and_dmin,
+                                               Tile256* tile) {
   _mm512_store_ps(tile->d, LowHalves(d_and_dmin));
   _mm512_store_ps(tile->dmin, HighHalves(d_and_dmin));
 }
 
 // The first 16 bytes of Q4_K and Q5_K: d, dmin, and 6-bit scales and minima.
-void DecodeHeader(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
+[[gnu::always_inline]] inline void DecodeHeader(const TileRowPointers& rows,
+                                                uint64_t offset,
+                                                Tile256* tile) {
   __m512i header[4];
   Load16Bytes(rows, offset, header);
   StoreHalves(header[0], tile);

@@ -11,8 +11,9 @@ namespace coldstream::avx512 {
 namespace {
 
 // Scale vectors of groups 2p and 2p + 1, and their pair for the offset.
-void StoreScalePair(__m512i even, __m512i odd, int p, int offset,
-                    Tile256* tile) {
+[[gnu::always_inline]] inline void StoreScalePair(__m512i even, __m512i odd,
+                                                  int p, int offset,
+                                                  Tile256* tile) {
   _mm512_store_si512(tile->scale[2 * p], even);
   _mm512_store_si512(tile->scale[2 * p + 1], odd);
   const __m512i both =
@@ -23,7 +24,9 @@ void StoreScalePair(__m512i even, __m512i odd, int p, int offset,
 }
 
 // Four signed bytes of each lane, as the scales of groups first..first + 3.
-void StoreSignedScales(__m512i bytes, int first, int offset, Tile256* tile) {
+[[gnu::always_inline]] inline void StoreSignedScales(__m512i bytes, int first,
+                                                     int offset,
+                                                     Tile256* tile) {
   const __m512i s0 = _mm512_srai_epi32(_mm512_slli_epi32(bytes, 24), 24);
   const __m512i s1 = _mm512_srai_epi32(_mm512_slli_epi32(bytes, 16), 24);
   const __m512i s2 = _mm512_srai_epi32(_mm512_slli_epi32(bytes, 8), 24);
@@ -33,7 +36,8 @@ void StoreSignedScales(__m512i bytes, int first, int offset, Tile256* tile) {
 }
 
 // Bits 2 j, 2 j + 1 of each byte moved to bits `to`, `to` + 1 (others remain).
-__m512i MoveTwoBits(__m512i v, unsigned j, unsigned to) {
+[[gnu::always_inline]] inline __m512i MoveTwoBits(__m512i v, unsigned j,
+                                                  unsigned to) {
   return 2 * j < to ? _mm512_slli_epi32(v, to - 2 * j)
                     : _mm512_srli_epi32(v, 2 * j - to);
 }

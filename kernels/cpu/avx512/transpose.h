@@ -1,5 +1,8 @@
 // Loads from sixteen weight rows, turned so that lane r belongs to row r.
 //
+// Inlined by force: the arrays are meant to be registers, and both compilers
+// would rather call.
+//
 // Internal linkage on purpose: every file that includes this has its own copy,
 // compiled with its own flags (see register.h).
 #ifndef COLDSTREAM_KERNELS_CPU_AVX512_TRANSPOSE_H_
@@ -14,7 +17,8 @@ namespace {
 
 // 4x4 blocks of 32-bit numbers, one in each 128-bit lane of the four vectors:
 // element j of lane l of v[i] becomes element i of lane l of v[j].
-[[maybe_unused]] inline void TransposeInLanes(__m512i v[4]) {
+[[maybe_unused, gnu::always_inline]] inline void TransposeInLanes(
+    __m512i v[4]) {
   const __m512i a = _mm512_unpacklo_epi32(v[0], v[1]);
   const __m512i b = _mm512_unpackhi_epi32(v[0], v[1]);
   const __m512i c = _mm512_unpacklo_epi32(v[2], v[3]);
@@ -26,10 +30,9 @@ namespace {
 }
 
 // 16 bytes of four rows, one in each 128-bit lane.
-[[maybe_unused]] inline __m512i FourRows(const std::byte* r0,
-                                         const std::byte* r1,
-                                         const std::byte* r2,
-                                         const std::byte* r3) {
+[[maybe_unused, gnu::always_inline]] inline __m512i FourRows(
+    const std::byte* r0, const std::byte* r1, const std::byte* r2,
+    const std::byte* r3) {
   const auto load = [](const std::byte* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   };
@@ -40,8 +43,8 @@ namespace {
 }
 
 // 32 bytes of two rows.
-[[maybe_unused]] inline __m512i TwoRows(const std::byte* low,
-                                        const std::byte* high) {
+[[maybe_unused, gnu::always_inline]] inline __m512i TwoRows(
+    const std::byte* low, const std::byte* high) {
   const auto load = [](const std::byte* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   };
@@ -49,8 +52,8 @@ namespace {
 }
 
 // out[j] = the 32-bit numbers at byte offset + 4 j of all rows; 4 of them.
-[[maybe_unused]] inline void Load16Bytes(const TileRowPointers& rows,
-                                         uint64_t offset, __m512i out[4]) {
+[[maybe_unused, gnu::always_inline]] inline void Load16Bytes(
+    const TileRowPointers& rows, uint64_t offset, __m512i out[4]) {
   for (int i = 0; i < 4; ++i) {
     out[i] = FourRows(rows.row[i] + offset, rows.row[4 + i] + offset,
                       rows.row[8 + i] + offset, rows.row[12 + i] + offset);
@@ -59,8 +62,8 @@ namespace {
 }
 
 // The same for 8 numbers.
-[[maybe_unused]] inline void Load32Bytes(const TileRowPointers& rows,
-                                         uint64_t offset, __m512i out[8]) {
+[[maybe_unused, gnu::always_inline]] inline void Load32Bytes(
+    const TileRowPointers& rows, uint64_t offset, __m512i out[8]) {
   __m512i a[4];
   __m512i b[4];
   for (int i = 0; i < 4; ++i) {
@@ -76,8 +79,8 @@ namespace {
 }
 
 // One 32-bit number a row.
-[[maybe_unused]] inline __m512i Load4Bytes(const TileRowPointers& rows,
-                                           uint64_t offset) {
+[[maybe_unused, gnu::always_inline]] inline __m512i Load4Bytes(
+    const TileRowPointers& rows, uint64_t offset) {
   const auto half = [&](int first) {
     const __m512i addresses =
         _mm512_loadu_si512(reinterpret_cast<const void*>(rows.row + first));
@@ -88,19 +91,21 @@ namespace {
 }
 
 // The low F16 of each lane, widened.
-[[maybe_unused]] inline __m512 LowHalves(__m512i v) {
+[[maybe_unused, gnu::always_inline]] inline __m512 LowHalves(__m512i v) {
   return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v));
 }
-[[maybe_unused]] inline __m512 HighHalves(__m512i v) {
+[[maybe_unused, gnu::always_inline]] inline __m512 HighHalves(__m512i v) {
   return LowHalves(_mm512_srli_epi32(v, 16));
 }
 
-[[maybe_unused]] inline __m512i Bytes(int value) {
+[[maybe_unused, gnu::always_inline]] inline __m512i Bytes(int value) {
   return _mm512_set1_epi8(static_cast<char>(value));
 }
 
 // (a & mask) | b.
-[[maybe_unused]] inline __m512i OrMasked(__m512i b, __m512i a, __m512i mask) {
+[[maybe_unused, gnu::always_inline]] inline __m512i OrMasked(__m512i b,
+                                                             __m512i a,
+                                                             __m512i mask) {
   return _mm512_ternarylogic_epi32(a, mask, b, 0xea);
 }
 
