@@ -5,8 +5,16 @@
 namespace coldstream {
 namespace {
 
-// Rows a thread takes at a time: the row tile of the AVX-512 kernels.
-constexpr int64_t kRowGrain = 16;
+// Rows a thread takes at a time: whole row tiles of the AVX-512 kernels, and
+// long runs, because a kernel fetches ahead within a run; but eight turns for
+// each thread, so that none waits long for another.
+constexpr int64_t kRowTile = 16;
+constexpr int64_t kTurns = 8;
+
+int64_t RowGrain(int64_t rows, int threads) {
+  const int64_t tiles = rows / (kTurns * threads * kRowTile);
+  return kRowTile * (tiles > 1 ? tiles : 1);
+}
 
 constexpr ActivationFormat kQuantized[] = {ActivationFormat::kQ8_32,
                                            ActivationFormat::kQ8_256};
@@ -93,9 +101,9 @@ void Matmul(const Ops& ops, Parallel& parallel, const TensorView& weight,
                            .tokens = x.tokens(),
                            .out = out,
                            .out_stride = out_stride};
-  parallel.For(weight.rows, kRowGrain, [&](int64_t begin, int64_t end) {
-    kernel.rows(args, begin, end);
-  });
+  parallel.For(
+      weight.rows, RowGrain(weight.rows, parallel.threads()),
+      [&](int64_t begin, int64_t end) { kernel.rows(args, begin, end); });
 }
 
 }  // namespace coldstream

@@ -41,7 +41,7 @@ namespace {
 }
 
 // The first 16 bytes of Q4_K and Q5_K: d, dmin, and 6-bit scales and minima.
-[[gnu::always_inline]] inline void DecodeHeader(const TileRowPointers& rows,
+[[gnu::always_inline]] inline void DecodeHeader(const TileSource& rows,
                                                 uint64_t offset,
                                                 Tile256* tile) {
   __m512i header[4];
@@ -62,50 +62,47 @@ namespace {
 
 }  // namespace
 
-void DecodeQ4_K(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
+void DecodeQ4_K(const TileSource& rows, uint64_t offset, Tile256* tile) {
   DecodeHeader(rows, offset, tile);
   const __m512i four = Bytes(0x0f);
-  for (int part = 0; part < 4; ++part) {  // two groups
+  ForFour([&](auto part) {  // two groups
+    constexpr int kPart = decltype(part)::value;
     __m512i q[8];
-    Load32Bytes(
-        rows,
-        offset + offsetof(BlockQ4_K, qs) + static_cast<uint64_t>(32 * part), q);
-    uint8_t(*w)[64] = tile->w + 16 * part;
+    Load32Bytes(rows, offset + offsetof(BlockQ4_K, qs) + 32 * kPart, q);
+    PrefetchAhead<sizeof(BlockQ4_K), kPart, 4>(rows, offset);
+    uint8_t(*w)[64] = tile->w + 16 * kPart;
     for (int i = 0; i < 8; ++i) {
       _mm512_store_si512(w[i], _mm512_and_si512(q[i], four));
       _mm512_store_si512(w[8 + i],
                          _mm512_and_si512(_mm512_srli_epi32(q[i], 4), four));
     }
-  }
+  });
 }
 
-void DecodeQ5_K(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
+void DecodeQ5_K(const TileSource& rows, uint64_t offset, Tile256* tile) {
   DecodeHeader(rows, offset, tile);
   const __m512i four = Bytes(0x0f);
   const __m512i fifth = Bytes(0x10);
-  __m512i high[8];  // bit g + 4 of a byte is the fifth bit of group g, g < 4
+  __m512i high[8];  // bit g of a byte is the fifth bit of group g
   Load32Bytes(rows, offset + offsetof(BlockQ5_K, qh), high);
-  for (unsigned part = 0; part < 4; ++part) {
+  ForFour([&](auto part) {  // groups 2 * part and 2 * part + 1
+    constexpr int kPart = decltype(part)::value;
     __m512i q[8];
-    Load32Bytes(rows, offset + offsetof(BlockQ5_K, qs) + 32 * part, q);
-    uint8_t(*w)[64] = tile->w + 16 * part;
+    Load32Bytes(rows, offset + offsetof(BlockQ5_K, qs) + 32 * kPart, q);
+    PrefetchAhead<sizeof(BlockQ5_K), kPart, 4>(rows, offset);
+    uint8_t(*w)[64] = tile->w + 16 * kPart;
     for (int i = 0; i < 8; ++i) {
-      // Groups 2 * part and 2 * part + 1; the shifts are constants once the
-      // loops are unrolled.
-      const __m512i even = part < 2 ? _mm512_slli_epi32(high[i], 4 - 2 * part)
-                                    : _mm512_srli_epi32(high[i], 2 * part - 4);
-      const __m512i odd = part < 2 ? _mm512_slli_epi32(high[i], 3 - 2 * part)
-                                   : _mm512_srli_epi32(high[i], 2 * part - 3);
-      _mm512_store_si512(w[i],
-                         OrMasked(_mm512_and_si512(q[i], four), even, fifth));
+      const __m512i low = _mm512_and_si512(q[i], four);
+      const __m512i next = _mm512_and_si512(_mm512_srli_epi32(q[i], 4), four);
       _mm512_store_si512(
-          w[8 + i], OrMasked(_mm512_and_si512(_mm512_srli_epi32(q[i], 4), four),
-                             odd, fifth));
+          w[i], OrMasked(low, ShiftRight<2 * kPart - 4>(high[i]), fifth));
+      _mm512_store_si512(
+          w[8 + i], OrMasked(next, ShiftRight<2 * kPart - 3>(high[i]), fifth));
     }
-  }
+  });
 }
 
-void DecodeQ2_K(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
+void DecodeQ2_K(const TileSource& rows, uint64_t offset, Tile256* tile) {
   StoreHalves(Load4Bytes(rows, offset + offsetof(BlockQ2_K, d)), tile);
   const __m512i four = Bytes(0x0f);
   __m512i scales[4];
@@ -116,19 +113,22 @@ void DecodeQ2_K(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
                 tile);
   }
   const __m512i two = Bytes(3);
-  for (int half = 0; half < 2; ++half) {
+  const auto half = [&](auto index) {
+    constexpr int kHalf = decltype(index)::value;
     __m512i q[8];
-    Load32Bytes(
-        rows,
-        offset + offsetof(BlockQ2_K, qs) + static_cast<uint64_t>(32 * half), q);
-    for (unsigned j = 0; j < 4; ++j) {
-      uint8_t(*w)[64] = tile->w + 32 * half + 8 * j;
+    Load32Bytes(rows, offset + offsetof(BlockQ2_K, qs) + 32 * kHalf, q);
+    ForFour([&](auto j) {
+      constexpr int kJ = decltype(j)::value;
+      PrefetchAhead<sizeof(BlockQ2_K), 4 * kHalf + kJ, 8>(rows, offset);
+      uint8_t(*w)[64] = tile->w + 32 * kHalf + 8 * kJ;
       for (int i = 0; i < 8; ++i) {
-        _mm512_store_si512(
-            w[i], _mm512_and_si512(_mm512_srli_epi32(q[i], 2 * j), two));
+        _mm512_store_si512(w[i],
+                           _mm512_and_si512(ShiftRight<2 * kJ>(q[i]), two));
       }
-    }
-  }
+    });
+  };
+  half(Constant<0>());
+  half(Constant<1>());
 }
 
 }  // namespace coldstream::avx512

@@ -35,16 +35,9 @@ namespace {
   StoreScalePair(s2, s3, first / 2 + 1, offset, tile);
 }
 
-// Bits 2 j, 2 j + 1 of each byte moved to bits `to`, `to` + 1 (others remain).
-[[gnu::always_inline]] inline __m512i MoveTwoBits(__m512i v, unsigned j,
-                                                  unsigned to) {
-  return 2 * j < to ? _mm512_slli_epi32(v, to - 2 * j)
-                    : _mm512_srli_epi32(v, 2 * j - to);
-}
-
 }  // namespace
 
-void DecodeQ6_K(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
+void DecodeQ6_K(const TileSource& rows, uint64_t offset, Tile256* tile) {
   // d is the last member: the four bytes that end with it.
   _mm512_store_ps(tile->d, HighHalves(Load4Bytes(
                                rows, offset + offsetof(BlockQ6_K, d) - 2)));
@@ -53,26 +46,33 @@ void DecodeQ6_K(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
   for (int j = 0; j < 4; ++j) StoreSignedScales(scales[j], 4 * j, 32, tile);
   const __m512i four = Bytes(0x0f);
   const __m512i top = Bytes(0x30);
-  for (unsigned half = 0; half < 2; ++half) {
+  const auto half = [&](auto index) {
+    constexpr int kHalf = decltype(index)::value;
     __m512i high[8];
-    Load32Bytes(rows, offset + offsetof(BlockQ6_K, qh) + 32 * half, high);
-    for (unsigned part = 0; part < 2; ++part) {
+    Load32Bytes(rows, offset + offsetof(BlockQ6_K, qh) + 32 * kHalf, high);
+    const auto part = [&](auto of_half) {
+      constexpr int kPart = decltype(of_half)::value;
       __m512i q[8];
-      Load32Bytes(rows, offset + 64 * half + 32 * part, q);
-      uint8_t(*w)[64] = tile->w + 32 * half + 8 * part;
+      Load32Bytes(rows, offset + 64 * kHalf + 32 * kPart, q);
+      PrefetchAhead<sizeof(BlockQ6_K), 2 * kHalf + kPart, 4>(rows, offset);
+      uint8_t(*w)[64] = tile->w + 32 * kHalf + 8 * kPart;
       for (int i = 0; i < 8; ++i) {
-        _mm512_store_si512(w[i], OrMasked(_mm512_and_si512(q[i], four),
-                                          MoveTwoBits(high[i], part, 4), top));
+        const __m512i low = _mm512_and_si512(q[i], four);
+        const __m512i next = _mm512_and_si512(_mm512_srli_epi32(q[i], 4), four);
         _mm512_store_si512(
-            w[16 + i],
-            OrMasked(_mm512_and_si512(_mm512_srli_epi32(q[i], 4), four),
-                     MoveTwoBits(high[i], part + 2, 4), top));
+            w[i], OrMasked(low, ShiftRight<2 * kPart - 4>(high[i]), top));
+        _mm512_store_si512(w[16 + i],
+                           OrMasked(next, ShiftRight<2 * kPart>(high[i]), top));
       }
-    }
-  }
+    };
+    part(Constant<0>());
+    part(Constant<1>());
+  };
+  half(Constant<0>());
+  half(Constant<1>());
 }
 
-void DecodeQ3_K(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
+void DecodeQ3_K(const TileSource& rows, uint64_t offset, Tile256* tile) {
   // The 16 bytes that end with the block: two of qs, the scales, d.
   __m512i tail[4];
   for (int i = 0; i < 4; ++i) {
@@ -84,73 +84,75 @@ void DecodeQ3_K(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
   }
   TransposeInLanes(tail);
   _mm512_store_ps(tile->d, LowHalves(tail[3]));
-  const __m512i four = Bytes(0x0f);
-  const __m512i top = Bytes(0x30);
-  for (unsigned j = 0; j < 4; ++j) {
-    const __m512i low = _mm512_and_si512(
-        j < 2 ? tail[j] : _mm512_srli_epi32(tail[j - 2], 4), four);
-    const __m512i six = OrMasked(low, MoveTwoBits(tail[2], j, 4), top);
-    StoreSignedScales(_mm512_sub_epi8(six, Bytes(32)), static_cast<int>(4 * j),
-                      4, tile);
-  }
+  ForFour([&](auto index) {
+    constexpr int kJ = decltype(index)::value;
+    const __m512i low =
+        _mm512_and_si512(ShiftRight<kJ / 2 * 4>(tail[kJ % 2]), Bytes(0x0f));
+    const __m512i six =
+        OrMasked(low, ShiftRight<2 * kJ - 4>(tail[2]), Bytes(0x30));
+    StoreSignedScales(_mm512_sub_epi8(six, Bytes(32)), 4 * kJ, 4, tile);
+  });
   const __m512i two = Bytes(3);
   const __m512i third = Bytes(4);
   __m512i high[8];
   Load32Bytes(rows, offset, high);
-  for (unsigned half = 0; half < 2; ++half) {
+  const auto half = [&](auto index) {
+    constexpr int kHalf = decltype(index)::value;
     __m512i q[8];
-    Load32Bytes(rows, offset + offsetof(BlockQ3_K, qs) + 32 * half, q);
-    for (unsigned j = 0; j < 4; ++j) {
-      const unsigned bit = 4 * half + j;
-      uint8_t(*w)[64] = tile->w + 32 * half + 8 * j;
+    Load32Bytes(rows, offset + offsetof(BlockQ3_K, qs) + 32 * kHalf, q);
+    ForFour([&](auto j) {
+      constexpr int kJ = decltype(j)::value;
+      PrefetchAhead<sizeof(BlockQ3_K), 4 * kHalf + kJ, 8>(rows, offset);
+      uint8_t(*w)[64] = tile->w + 32 * kHalf + 8 * kJ;
       for (int i = 0; i < 8; ++i) {
-        const __m512i moved = bit < 2 ? _mm512_slli_epi32(high[i], 2 - bit)
-                                      : _mm512_srli_epi32(high[i], bit - 2);
+        const __m512i low = _mm512_and_si512(ShiftRight<2 * kJ>(q[i]), two);
         _mm512_store_si512(
             w[i],
-            OrMasked(_mm512_and_si512(_mm512_srli_epi32(q[i], 2 * j), two),
-                     moved, third));
+            OrMasked(low, ShiftRight<4 * kHalf + kJ - 2>(high[i]), third));
       }
-    }
-  }
+    });
+  };
+  half(Constant<0>());
+  half(Constant<1>());
 }
 
-void DecodeIQ4_XS(const TileRowPointers& rows, uint64_t offset, Tile256* tile) {
+void DecodeIQ4_XS(const TileSource& rows, uint64_t offset, Tile256* tile) {
   __m512i header[4];
   Load16Bytes(rows, offset, header);
   _mm512_store_ps(tile->d, LowHalves(header[0]));
-  const auto scale = [&](unsigned g) {
-    const __m512i low = _mm512_and_si512(_mm512_srli_epi32(header[1], 4 * g),
+  const auto scale = [&](auto group) {
+    constexpr int kGroup = decltype(group)::value;
+    const __m512i low = _mm512_and_si512(ShiftRight<4 * kGroup>(header[1]),
                                          _mm512_set1_epi32(15));
     return _mm512_sub_epi32(
-        OrMasked(low, _mm512_srli_epi32(header[0], 12 + 2 * g),
+        OrMasked(low, ShiftRight<12 + 2 * kGroup>(header[0]),
                  _mm512_set1_epi32(0x30)),
         _mm512_set1_epi32(32));
   };
-  for (unsigned p = 0; p < 4; ++p) {
-    StoreScalePair(scale(2 * p), scale(2 * p + 1), static_cast<int>(p), 128,
-                   tile);
-  }
+  ForFour([&](auto pair) {
+    constexpr int kPair = decltype(pair)::value;
+    StoreScalePair(scale(Constant<2 * kPair>()),
+                   scale(Constant<2 * kPair + 1>()), kPair, 128, tile);
+  });
   const __m512i table = _mm512_xor_si512(
       _mm512_broadcast_i32x4(
           _mm_loadu_si128(reinterpret_cast<const __m128i*>(kIq4Values))),
       Bytes(0x80));
   const __m512i four = Bytes(0x0f);
-  for (int part = 0; part < 4; ++part) {  // two groups
+  ForFour([&](auto part) {  // two groups
+    constexpr int kPart = decltype(part)::value;
     __m512i q[8];
-    Load32Bytes(
-        rows,
-        offset + offsetof(BlockIQ4_XS, qs) + static_cast<uint64_t>(32 * part),
-        q);
+    Load32Bytes(rows, offset + offsetof(BlockIQ4_XS, qs) + 32 * kPart, q);
+    PrefetchAhead<sizeof(BlockIQ4_XS), kPart, 4>(rows, offset);
     for (int i = 0; i < 8; ++i) {
-      uint8_t(*w)[64] = tile->w + 16 * part + 8 * (i / 4) + i % 4;
+      uint8_t(*w)[64] = tile->w + 16 * kPart + 8 * (i / 4) + i % 4;
       _mm512_store_si512(
           w[0], _mm512_shuffle_epi8(table, _mm512_and_si512(q[i], four)));
       _mm512_store_si512(
           w[4], _mm512_shuffle_epi8(
                     table, _mm512_and_si512(_mm512_srli_epi32(q[i], 4), four)));
     }
-  }
+  });
 }
 
 }  // namespace coldstream::avx512

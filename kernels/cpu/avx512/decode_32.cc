@@ -10,7 +10,7 @@ namespace coldstream::avx512 {
 namespace {
 
 // 32 four-bit numbers of each row.
-[[gnu::always_inline]] inline void LoadNibbles(const TileRowPointers& rows,
+[[gnu::always_inline]] inline void LoadNibbles(const TileSource& rows,
                                                uint64_t offset,
                                                __m512i out[8]) {
   const __m512i four = Bytes(0x0f);
@@ -39,126 +39,132 @@ namespace {
   }
 }
 
-[[gnu::always_inline]] inline void Store(const __m512i q[8], int block,
-                                         Tile32* tile) {
-  for (int i = 0; i < 8; ++i) _mm512_store_si512(tile->w[8 * block + i], q[i]);
-}
-
-// Calls decode(offset of the block, block) for each block.
-template <typename Block, typename Decode>
-[[gnu::always_inline]] inline void ForBlocks(uint64_t offset, int blocks,
-                                             Decode decode) {
-  for (int b = 0; b < blocks; ++b)
-    decode(offset + static_cast<uint64_t>(b) * sizeof(Block), b);
-}
-
 // 4-bit numbers that index a table of signed values.
-template <typename Block>
-[[gnu::always_inline]] inline void DecodeTable(const TileRowPointers& rows,
-                                               uint64_t offset, int blocks,
-                                               const int8_t* values, int plus,
-                                               Tile32* tile) {
+[[gnu::always_inline]] inline void LookUp(const int8_t* values, int plus,
+                                          __m512i q[8]) {
   const __m512i table = _mm512_add_epi8(
       _mm512_broadcast_i32x4(
           _mm_loadu_si128(reinterpret_cast<const __m128i*>(values))),
       Bytes(plus));
-  ForBlocks<Block>(
-      offset, blocks, [&](uint64_t at, int b) __attribute__((always_inline)) {
-        __m512i q[8];
-        LoadNibbles(rows, at + offsetof(Block, qs), q);
-        for (__m512i& v : q) v = _mm512_shuffle_epi8(table, v);
-        Store(q, b, tile);
-      });
+  for (int i = 0; i < 8; ++i) q[i] = _mm512_shuffle_epi8(table, q[i]);
+}
+
+// --- One block of sixteen rows: q, d and m of each type ----------------------
+
+[[gnu::always_inline]] inline void Block(const TileSource& rows, uint64_t at,
+                                         BlockQ8_0, __m512i q[8], float* d,
+                                         float*) {
+  _mm512_store_ps(d, LowHalves(Load4Bytes(rows, at)));
+  Load32Bytes(rows, at + offsetof(BlockQ8_0, qs), q);
+  for (int i = 0; i < 8; ++i) q[i] = _mm512_xor_si512(q[i], Bytes(0x80));
+}
+
+[[gnu::always_inline]] inline void Block(const TileSource& rows, uint64_t at,
+                                         BlockQ4_0, __m512i q[8], float* d,
+                                         float*) {
+  _mm512_store_ps(d, LowHalves(Load4Bytes(rows, at)));
+  LoadNibbles(rows, at + offsetof(BlockQ4_0, qs), q);
+}
+
+[[gnu::always_inline]] inline void Block(const TileSource& rows, uint64_t at,
+                                         BlockQ4_1, __m512i q[8], float* d,
+                                         float* m) {
+  const __m512i d_and_m = Load4Bytes(rows, at);
+  _mm512_store_ps(d, LowHalves(d_and_m));
+  _mm512_store_ps(m, HighHalves(d_and_m));
+  LoadNibbles(rows, at + offsetof(BlockQ4_1, qs), q);
+}
+
+[[gnu::always_inline]] inline void Block(const TileSource& rows, uint64_t at,
+                                         BlockQ5_0, __m512i q[8], float* d,
+                                         float*) {
+  _mm512_store_ps(d, LowHalves(Load4Bytes(rows, at)));
+  LoadNibbles(rows, at + offsetof(BlockQ5_0, qs), q);
+  AddFifthBits(Load4Bytes(rows, at + offsetof(BlockQ5_0, qh)), q);
+}
+
+[[gnu::always_inline]] inline void Block(const TileSource& rows, uint64_t at,
+                                         BlockQ5_1, __m512i q[8], float* d,
+                                         float* m) {
+  const __m512i d_and_m = Load4Bytes(rows, at);
+  _mm512_store_ps(d, LowHalves(d_and_m));
+  _mm512_store_ps(m, HighHalves(d_and_m));
+  LoadNibbles(rows, at + offsetof(BlockQ5_1, qs), q);
+  AddFifthBits(Load4Bytes(rows, at + offsetof(BlockQ5_1, qh)), q);
+}
+
+[[gnu::always_inline]] inline void Block(const TileSource& rows, uint64_t at,
+                                         BlockIQ4_NL, __m512i q[8], float* d,
+                                         float*) {
+  _mm512_store_ps(d, LowHalves(Load4Bytes(rows, at)));
+  LoadNibbles(rows, at + offsetof(BlockIQ4_NL, qs), q);
+  LookUp(kIq4Values, 128, q);
+}
+
+[[gnu::always_inline]] inline void Block(const TileSource& rows, uint64_t at,
+                                         BlockMXFP4, __m512i q[8], float* d,
+                                         float*) {
+  // 2^(e - 128); the two smallest are subnormal.
+  const __m512i e =
+      _mm512_and_si512(Load4Bytes(rows, at), _mm512_set1_epi32(255));
+  const __m512i normal =
+      _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+  _mm512_store_ps(d,
+                  _mm512_castsi512_ps(_mm512_mask_sllv_epi32(
+                      normal, _mm512_cmplt_epi32_mask(e, _mm512_set1_epi32(2)),
+                      _mm512_set1_epi32(0x00200000), e)));
+  LoadNibbles(rows, at + offsetof(BlockMXFP4, qs), q);
+  LookUp(kMxfp4Values, 12, q);
+}
+
+template <typename BlockType>
+[[gnu::always_inline]] inline void Blocks(const TileSource& rows,
+                                          uint64_t offset, int blocks,
+                                          Tile32* tile) {
+  for (int b = 0; b < blocks; ++b) {
+    const uint64_t at = offset + static_cast<uint64_t>(b) * sizeof(BlockType);
+    PrefetchAhead<sizeof(BlockType), 0, 1>(rows, at);
+    __m512i q[8];
+    Block(rows, at, BlockType{}, q, tile->d[b], tile->m[b]);
+    for (int i = 0; i < 8; ++i) _mm512_store_si512(tile->w[8 * b + i], q[i]);
+  }
 }
 
 }  // namespace
 
-void DecodeQ8_0(const TileRowPointers& rows, uint64_t offset, int blocks,
+void DecodeQ4_0(const TileSource& rows, uint64_t offset, int blocks,
                 Tile32* tile) {
-  ForBlocks<BlockQ8_0>(
-      offset, blocks, [&](uint64_t at, int b) __attribute__((always_inline)) {
-        _mm512_store_ps(tile->d[b], LowHalves(Load4Bytes(rows, at)));
-        __m512i q[8];
-        Load32Bytes(rows, at + offsetof(BlockQ8_0, qs), q);
-        for (__m512i& v : q) v = _mm512_xor_si512(v, Bytes(0x80));
-        Store(q, b, tile);
-      });
+  Blocks<BlockQ4_0>(rows, offset, blocks, tile);
 }
 
-void DecodeQ4_0(const TileRowPointers& rows, uint64_t offset, int blocks,
+void DecodeQ4_1(const TileSource& rows, uint64_t offset, int blocks,
                 Tile32* tile) {
-  ForBlocks<BlockQ4_0>(
-      offset, blocks, [&](uint64_t at, int b) __attribute__((always_inline)) {
-        _mm512_store_ps(tile->d[b], LowHalves(Load4Bytes(rows, at)));
-        __m512i q[8];
-        LoadNibbles(rows, at + offsetof(BlockQ4_0, qs), q);
-        Store(q, b, tile);
-      });
+  Blocks<BlockQ4_1>(rows, offset, blocks, tile);
 }
 
-void DecodeQ4_1(const TileRowPointers& rows, uint64_t offset, int blocks,
+void DecodeQ5_0(const TileSource& rows, uint64_t offset, int blocks,
                 Tile32* tile) {
-  ForBlocks<BlockQ4_1>(
-      offset, blocks, [&](uint64_t at, int b) __attribute__((always_inline)) {
-        const __m512i d_and_m = Load4Bytes(rows, at);
-        _mm512_store_ps(tile->d[b], LowHalves(d_and_m));
-        _mm512_store_ps(tile->m[b], HighHalves(d_and_m));
-        __m512i q[8];
-        LoadNibbles(rows, at + offsetof(BlockQ4_1, qs), q);
-        Store(q, b, tile);
-      });
+  Blocks<BlockQ5_0>(rows, offset, blocks, tile);
 }
 
-void DecodeQ5_0(const TileRowPointers& rows, uint64_t offset, int blocks,
+void DecodeQ5_1(const TileSource& rows, uint64_t offset, int blocks,
                 Tile32* tile) {
-  ForBlocks<BlockQ5_0>(
-      offset, blocks, [&](uint64_t at, int b) __attribute__((always_inline)) {
-        _mm512_store_ps(tile->d[b], LowHalves(Load4Bytes(rows, at)));
-        __m512i q[8];
-        LoadNibbles(rows, at + offsetof(BlockQ5_0, qs), q);
-        AddFifthBits(Load4Bytes(rows, at + offsetof(BlockQ5_0, qh)), q);
-        Store(q, b, tile);
-      });
+  Blocks<BlockQ5_1>(rows, offset, blocks, tile);
 }
 
-void DecodeQ5_1(const TileRowPointers& rows, uint64_t offset, int blocks,
+void DecodeQ8_0(const TileSource& rows, uint64_t offset, int blocks,
                 Tile32* tile) {
-  ForBlocks<BlockQ5_1>(
-      offset, blocks, [&](uint64_t at, int b) __attribute__((always_inline)) {
-        const __m512i d_and_m = Load4Bytes(rows, at);
-        _mm512_store_ps(tile->d[b], LowHalves(d_and_m));
-        _mm512_store_ps(tile->m[b], HighHalves(d_and_m));
-        __m512i q[8];
-        LoadNibbles(rows, at + offsetof(BlockQ5_1, qs), q);
-        AddFifthBits(Load4Bytes(rows, at + offsetof(BlockQ5_1, qh)), q);
-        Store(q, b, tile);
-      });
+  Blocks<BlockQ8_0>(rows, offset, blocks, tile);
 }
 
-void DecodeIQ4_NL(const TileRowPointers& rows, uint64_t offset, int blocks,
+void DecodeIQ4_NL(const TileSource& rows, uint64_t offset, int blocks,
                   Tile32* tile) {
-  ForBlocks<BlockIQ4_NL>(
-      offset, blocks, [&](uint64_t at, int b) __attribute__((always_inline)) {
-        _mm512_store_ps(tile->d[b], LowHalves(Load4Bytes(rows, at)));
-      });
-  DecodeTable<BlockIQ4_NL>(rows, offset, blocks, kIq4Values, 128, tile);
+  Blocks<BlockIQ4_NL>(rows, offset, blocks, tile);
 }
 
-void DecodeMXFP4(const TileRowPointers& rows, uint64_t offset, int blocks,
+void DecodeMXFP4(const TileSource& rows, uint64_t offset, int blocks,
                  Tile32* tile) {
-  ForBlocks<BlockMXFP4>(
-      offset, blocks, [&](uint64_t at, int b) __attribute__((always_inline)) {
-        // 2^(e - 128); the two smallest are subnormal.
-        const __m512i e =
-            _mm512_and_si512(Load4Bytes(rows, at), _mm512_set1_epi32(255));
-        const __m512i normal =
-            _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
-        const __m512i bits = _mm512_mask_sllv_epi32(
-            normal, _mm512_cmplt_epi32_mask(e, _mm512_set1_epi32(2)),
-            _mm512_set1_epi32(0x00200000), e);
-        _mm512_store_si512(tile->d[b], bits);
-      });
-  DecodeTable<BlockMXFP4>(rows, offset, blocks, kMxfp4Values, 12, tile);
+  Blocks<BlockMXFP4>(rows, offset, blocks, tile);
 }
 
 }  // namespace coldstream::avx512

@@ -54,24 +54,19 @@ inline __m512i Broadcast32(const void* p) {
   return _mm512_set1_epi32(value);
 }
 
-inline TileRowPointers PointersTo(const std::byte* first, uint64_t row_bytes,
-                                  int64_t rows) {
-  TileRowPointers pointers;
+// The tile at `first`, of which `rows` rows are wanted. Fetches ahead past the
+// end of the range too: mostly the same thread takes the next one. Otherwise
+// the decoders ask for what they have.
+inline TileSource SourceAt(const std::byte* first, uint64_t row_bytes,
+                           int64_t rows, bool fetch_ahead) {
+  TileSource source;
   for (int64_t r = 0; r < kTileRows; ++r) {
-    pointers.row[r] =
+    source.row[r] =
         first + static_cast<uint64_t>(r < rows ? r : rows - 1) * row_bytes;
   }
-  return pointers;
-}
-
-// Asks for [begin, end) of the rows that come next, clipped to `limit` bytes,
-// in the order they lie in memory: a tile itself is read column by column,
-// which no hardware prefetcher follows.
-inline void Prefetch(const std::byte* rows, uint64_t begin, uint64_t end,
-                     uint64_t limit) {
-  if (end > limit) end = limit;
-  for (uint64_t at = begin; at < end; at += 64)
-    _mm_prefetch(reinterpret_cast<const char*>(rows + at), _MM_HINT_T1);
+  source.ahead = fetch_ahead ? first + kTileRows * row_bytes : first;
+  source.ahead_stride = kTileRows / kAheadStreams * row_bytes;
+  return source;
 }
 
 // value -= other, if any, and out[t, row..] = value.
@@ -203,22 +198,13 @@ void Rows256(const MatmulArgs& args, int64_t row_begin, int64_t row_end) {
     for (int64_t row = row_begin; row < row_end; row += kTileRows) {
       const std::byte* data =
           args.weight.data + static_cast<uint64_t>(row) * row_bytes;
-      const TileRowPointers rows = PointersTo(data, row_bytes, row_end - row);
-      const std::byte* next = data + kTileRows * row_bytes;
-      const int64_t rows_after = row_end - row - kTileRows;
-      const uint64_t next_bytes =
-          rows_after <= 0
-              ? 0
-              : static_cast<uint64_t>(Smaller(rows_after, kTileRows)) *
-                    row_bytes;
+      const TileSource rows =
+          SourceAt(data, row_bytes, row_end - row,
+                   token == 0 && row + kTileRows < args.weight.rows);
       std::memset(sums.value, 0, static_cast<size_t>(tokens) * 64);
       std::memset(minima.value, 0, static_cast<size_t>(tokens) * 64);
       for (int64_t b = 0; b < blocks; ++b) {
         const uint64_t offset = static_cast<uint64_t>(b) * kBlockBytes;
-        if (token == 0) {
-          Prefetch(next, kTileRows * offset, kTileRows * (offset + kBlockBytes),
-                   next_bytes);
-        }
         Type::kDecode(rows, offset, &tile);
         InRegisters(tokens, [&](int64_t t, auto count) {
           AddBlock256<Dot, Type, decltype(count)::value>(
@@ -307,22 +293,13 @@ void Rows32(const MatmulArgs& args, int64_t row_begin, int64_t row_end) {
     for (int64_t row = row_begin; row < row_end; row += kTileRows) {
       const std::byte* data =
           args.weight.data + static_cast<uint64_t>(row) * row_bytes;
-      const TileRowPointers rows = PointersTo(data, row_bytes, row_end - row);
-      const std::byte* next = data + kTileRows * row_bytes;
-      const int64_t rows_after = row_end - row - kTileRows;
-      const uint64_t next_bytes =
-          rows_after <= 0
-              ? 0
-              : static_cast<uint64_t>(Smaller(rows_after, kTileRows)) *
-                    row_bytes;
+      const TileSource rows =
+          SourceAt(data, row_bytes, row_end - row,
+                   token == 0 && row + kTileRows < args.weight.rows);
       std::memset(sums.value, 0, static_cast<size_t>(tokens) * 64);
       for (int64_t b = 0; b < blocks; b += 8) {
         const int count = static_cast<int>(Smaller(8, blocks - b));
         const uint64_t offset = static_cast<uint64_t>(b) * kBlockBytes;
-        if (token == 0) {
-          Prefetch(next, kTileRows * offset,
-                   kTileRows * (offset + 8 * kBlockBytes), next_bytes);
-        }
         Type::kDecode(rows, offset, count, &tile);
         InRegisters(tokens, [&](int64_t t, auto token_count) {
           AddBlocks32<Dot, Type, decltype(token_count)::value>(

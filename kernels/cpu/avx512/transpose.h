@@ -53,7 +53,7 @@ namespace {
 
 // out[j] = the 32-bit numbers at byte offset + 4 j of all rows; 4 of them.
 [[maybe_unused, gnu::always_inline]] inline void Load16Bytes(
-    const TileRowPointers& rows, uint64_t offset, __m512i out[4]) {
+    const TileSource& rows, uint64_t offset, __m512i out[4]) {
   for (int i = 0; i < 4; ++i) {
     out[i] = FourRows(rows.row[i] + offset, rows.row[4 + i] + offset,
                       rows.row[8 + i] + offset, rows.row[12 + i] + offset);
@@ -63,7 +63,7 @@ namespace {
 
 // The same for 8 numbers.
 [[maybe_unused, gnu::always_inline]] inline void Load32Bytes(
-    const TileRowPointers& rows, uint64_t offset, __m512i out[8]) {
+    const TileSource& rows, uint64_t offset, __m512i out[8]) {
   __m512i a[4];
   __m512i b[4];
   for (int i = 0; i < 4; ++i) {
@@ -80,7 +80,7 @@ namespace {
 
 // One 32-bit number a row.
 [[maybe_unused, gnu::always_inline]] inline __m512i Load4Bytes(
-    const TileRowPointers& rows, uint64_t offset) {
+    const TileSource& rows, uint64_t offset) {
   const auto half = [&](int first) {
     const __m512i addresses =
         _mm512_loadu_si512(reinterpret_cast<const void*>(rows.row + first));
@@ -88,6 +88,39 @@ namespace {
                                   reinterpret_cast<const void*>(offset), 1);
   };
   return _mm512_inserti64x4(_mm512_castsi256_si512(half(0)), half(8), 1);
+}
+
+// A number as a type, for loops unrolled by hand: shifts by a variable take
+// another instruction.
+template <int kValue>
+struct Constant {
+  static constexpr int value = kValue;
+};
+// body(Constant<0>()) .. body(Constant<3>()).
+template <typename Body>
+[[gnu::always_inline]] inline void ForFour(Body body) {
+  body(Constant<0>());
+  body(Constant<1>());
+  body(Constant<2>());
+  body(Constant<3>());
+}
+
+// Asks for a share, kPart of kParts, of the next rows' block at `offset`, of
+// kBytes bytes a row. Spread over a decoder, so that the requests do not queue
+// up before its own loads.
+template <int kBytes, int kPart, int kParts>
+[[gnu::always_inline]] inline void PrefetchAhead(const TileSource& rows,
+                                                 uint64_t offset) {
+  constexpr int kRowsInStream = kTileRows / kAheadStreams;
+  constexpr int kLines = (kRowsInStream * kBytes + 63) / 64;
+  const char* first = reinterpret_cast<const char*>(rows.ahead) +
+                      static_cast<uint64_t>(kRowsInStream) * offset;
+  for (int line = kLines * kPart / kParts; line < kLines * (kPart + 1) / kParts;
+       ++line) {
+    for (uint64_t s = 0; s < kAheadStreams; ++s) {
+      _mm_prefetch(first + s * rows.ahead_stride + 64 * line, _MM_HINT_T0);
+    }
+  }
 }
 
 // The low F16 of each lane, widened.
@@ -100,6 +133,15 @@ namespace {
 
 [[maybe_unused, gnu::always_inline]] inline __m512i Bytes(int value) {
   return _mm512_set1_epi8(static_cast<char>(value));
+}
+
+// v moved right by `bits`, left if they are negative.
+template <int kBits>
+[[gnu::always_inline]] inline __m512i ShiftRight(__m512i v) {
+  if constexpr (kBits >= 0)
+    return _mm512_srli_epi32(v, kBits);
+  else
+    return _mm512_slli_epi32(v, -kBits);
 }
 
 // (a & mask) | b.
