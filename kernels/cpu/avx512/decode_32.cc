@@ -121,13 +121,16 @@ template <typename BlockType>
 [[gnu::always_inline]] inline void Blocks(const TileSource& rows,
                                           uint64_t offset, int blocks,
                                           Tile32* tile) {
+  constexpr int kBytes = sizeof(BlockType);
+  constexpr int kLines = LinesOf(8 * kBytes) / 8;  // after each block
   for (int b = 0; b < blocks; ++b) {
-    const uint64_t at = offset + static_cast<uint64_t>(b) * sizeof(BlockType);
-    PrefetchAhead<sizeof(BlockType), 0, 1>(rows, at);
     __m512i q[8];
-    Block(rows, at, BlockType{}, q, tile->d[b], tile->m[b]);
+    Block(rows, offset + static_cast<uint64_t>(b * kBytes), BlockType{}, q,
+          tile->d[b], tile->m[b]);
     for (int i = 0; i < 8; ++i) _mm512_store_si512(tile->w[8 * b + i], q[i]);
+    PrefetchLines(rows, offset, kLines * b, kLines * b + kLines);
   }
+  PrefetchLines(rows, offset, kLines * blocks, LinesOf(blocks * kBytes));
 }
 
 }  // namespace

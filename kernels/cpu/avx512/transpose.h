@@ -105,22 +105,30 @@ template <typename Body>
   body(Constant<3>());
 }
 
-// Asks for a share, kPart of kParts, of the next rows' block at `offset`, of
-// kBytes bytes a row. Spread over a decoder, so that the requests do not queue
-// up before its own loads.
+// Asks for cache lines [first, last) of each stream of the rows ahead, counted
+// from where the block at `offset` has its share.
+[[maybe_unused, gnu::always_inline]] inline void PrefetchLines(
+    const TileSource& rows, uint64_t offset, int first, int last) {
+  const char* start = reinterpret_cast<const char*>(rows.ahead) +
+                      kTileRows / kAheadStreams * offset;
+  for (int line = first; line < last; ++line) {
+    for (uint64_t s = 0; s < kAheadStreams; ++s)
+      _mm_prefetch(start + s * rows.ahead_stride + 64 * line, _MM_HINT_T0);
+  }
+}
+
+// Lines of a stream that stand for n bytes of each row.
+constexpr int LinesOf(int n) {
+  return (kTileRows / kAheadStreams * n + 63) / 64;
+}
+
+// Part kPart of kParts of the lines of a block of kBytes. Spread over a
+// decoder, so that the requests do not queue up before its own loads.
 template <int kBytes, int kPart, int kParts>
 [[gnu::always_inline]] inline void PrefetchAhead(const TileSource& rows,
                                                  uint64_t offset) {
-  constexpr int kRowsInStream = kTileRows / kAheadStreams;
-  constexpr int kLines = (kRowsInStream * kBytes + 63) / 64;
-  const char* first = reinterpret_cast<const char*>(rows.ahead) +
-                      static_cast<uint64_t>(kRowsInStream) * offset;
-  for (int line = kLines * kPart / kParts; line < kLines * (kPart + 1) / kParts;
-       ++line) {
-    for (uint64_t s = 0; s < kAheadStreams; ++s) {
-      _mm_prefetch(first + s * rows.ahead_stride + 64 * line, _MM_HINT_T0);
-    }
-  }
+  PrefetchLines(rows, offset, LinesOf(kBytes) * kPart / kParts,
+                LinesOf(kBytes) * (kPart + 1) / kParts);
 }
 
 // The low F16 of each lane, widened.
