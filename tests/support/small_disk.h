@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <string>
 
 #include "base/check.h"
@@ -21,6 +22,21 @@
 namespace coldstream {
 
 enum class SmallDiskResult { kHeld, kFailed, kNotPossible };
+
+// A user and a mount namespace in which we are root: for the unprivileged.
+inline bool EnterUserNamespace() {
+  const auto write = [](const char* path, const std::string& text) {
+    std::ofstream file(path);
+    file << text;
+    return file.flush().good();
+  };
+  const std::string user = std::to_string(geteuid());
+  const std::string group = std::to_string(getegid());
+  return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+         write("/proc/self/setgroups", "deny") &&
+         write("/proc/self/uid_map", "0 " + user + " 1") &&
+         write("/proc/self/gid_map", "0 " + group + " 1");
+}
 
 // kHeld if `body` returned true in the child; kNotPossible where the system
 // does not let us mount (unprivileged, or a strict container).
@@ -31,10 +47,7 @@ SmallDiskResult RunOnSmallDisk(const std::string& folder, uint64_t bytes,
   const pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
-    if (unshare(CLONE_NEWNS) != 0 &&
-        unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
-      _exit(kNotMounted);
-    }
+    if (unshare(CLONE_NEWNS) != 0 && !EnterUserNamespace()) _exit(kNotMounted);
     (void)mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
     const std::string options = "size=" + std::to_string(bytes);
     if (mount("tmpfs", folder.c_str(), "tmpfs", 0, options.c_str()) != 0)
