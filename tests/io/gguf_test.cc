@@ -142,6 +142,14 @@ TEST_F(GgufTest, WarnsOfBytesPastTheEnd) {
   EXPECT_THAT(Parse(whole + std::string(20, '\0'))->warnings, IsEmpty());
 }
 
+TEST_F(GgufTest, RefusesFilesGluedTogetherWithOrWithoutPadding) {
+  const std::string whole = SmallModel(3).bytes();
+  const std::string at = "another GGUF file begins at offset ";
+  EXPECT_THAT(Parse(whole + whole), Invalid(at + std::to_string(whole.size())));
+  EXPECT_THAT(Parse(whole + std::string(20, '\0') + whole),
+              Invalid(at + std::to_string(whole.size() + 20)));
+}
+
 TEST_F(GgufTest, SaysWhatAFileIsThatIsNotGguf) {
   EXPECT_THAT(
       Parse("version https://git-lfs.github.com/spec/v1\n"
