@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,9 @@ size_t runs = 0;
 
 void Run(const std::vector<uint8_t>& input) {
   // A copy of the exact size, so that AddressSanitizer sees its end.
-  const std::vector<uint8_t> exact(input);
-  LLVMFuzzerTestOneInput(exact.data(), exact.size());
+  const auto exact = std::make_unique<uint8_t[]>(input.size());
+  std::copy(input.begin(), input.end(), exact.get());
+  LLVMFuzzerTestOneInput(exact.get(), input.size());
   ++runs;
 }
 

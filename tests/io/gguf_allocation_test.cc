@@ -20,7 +20,9 @@ namespace {
 std::atomic<size_t> largest_allocation{0};
 }  // namespace
 
-void* operator new(size_t bytes) {
+// Not inlined: g++ 12 then sees malloc and delete as a pair that does not
+// match.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   size_t known = largest_allocation;
   while (bytes > known &&
          !largest_allocation.compare_exchange_weak(known, bytes)) {
@@ -29,8 +31,12 @@ void* operator new(size_t bytes) {
   if (memory == nullptr) std::abort();
   return memory;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
 
 namespace coldstream {
 namespace {

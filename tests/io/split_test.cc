@@ -19,9 +19,7 @@ namespace coldstream {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 namespace fs = std::filesystem;
 
@@ -55,7 +53,7 @@ std::string WritePart(const TempDir& dir, const PartSpec& spec) {
     EXPECT_THAT(writer.AddTensor(tensor, DType::kF32, {4}), IsOk());
     data.insert(data.end(), 4, static_cast<float>(spec.no));
   }
-  const std::string path = dir.Path(spec.name);
+  std::string path = dir.Path(spec.name);
   fs::create_directories(fs::path(path).parent_path());
   EXPECT_THAT(writer.Begin(path), IsOk());
   EXPECT_THAT(writer.Write(std::as_bytes(std::span(data))), IsOk());
