@@ -140,6 +140,45 @@ TEST_F(ReadSchedulerTest, TheEndOfTheFileIsAskedForInWholeBlocks) {
   EXPECT_GE(log[0].length, 100u);
 }
 
+TEST_F(ReadSchedulerTest, EveryReadKeepsTheAlignmentThatTheFileAsksFor) {
+  for (const DirectAlignment& asked :
+       {DirectAlignment{.memory = 4, .offset = 512},
+        DirectAlignment{.memory = 4096, .offset = 512},
+        DirectAlignment{.memory = 512, .offset = 4096},
+        DirectAlignment{.memory = 4096, .offset = 65536}}) {
+    auto file = File::Open(
+        pattern_.path(), DirectMode::kAuto,
+        [&](int, uint64_t) { return StatusOr<DirectAlignment>(asked); });
+    ASSERT_TRUE(file.ok()) << file.status();
+    if (!(*file)->direct()) GTEST_SKIP() << (*file)->direct_refusal();
+    ScriptedBackend::Control control;
+    ReaderOptions options;
+    options.chunk_bytes = kChunk;  // less than a block of the last kind
+    auto reader = ReadScheduler::Start(
+        {*file}, options,
+        std::make_unique<ScriptedBackend>(
+            &control, 64, [](const RawRead& read, size_t number) {
+              // Every other read is short by an odd count.
+              const uint32_t cut = number % 2 == 0 ? read.length / 3 + 1 : 0;
+              return static_cast<int32_t>(read.length - cut);
+            }));
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    RecordingCompletion done;
+    std::byte* const memory = reinterpret_cast<std::byte*>(65536 * 16);
+    const ReadWindow window{0, 0, pattern_.size(), memory};
+    (*reader)->Submit({&window, 1}, ReadPriority::kNormal, &done);
+    ASSERT_TRUE(done.Wait().ok()) << done.Wait();
+    EXPECT_GT((*reader)->stats().retries, 0u);
+    for (const RawRead& read : control.Log()) {
+      EXPECT_EQ(read.offset % asked.offset, 0u);
+      EXPECT_EQ(read.length % asked.offset, 0u);
+      EXPECT_EQ(reinterpret_cast<uint64_t>(read.destination) % asked.memory,
+                0u);
+    }
+    reader->reset();  // before its control
+  }
+}
+
 TEST_F(ReadSchedulerTest, ZeroBytesBeforeTheEndIsDataLossWithThePlace) {
   Start(1, DirectMode::kOff, [](const RawRead& read, size_t) {
     return read.offset == 8 * kBlock ? 0 : static_cast<int32_t>(read.length);

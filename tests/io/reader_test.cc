@@ -2,6 +2,8 @@
 // faulty}: faults that a kernel may show must not change a byte.
 #include "io/reader.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -331,6 +333,20 @@ TEST_P(ReaderTest, ReadsTheEndOfASparseFileBeyondFourGiB) {
   EXPECT_EQ(
       PatternFile::FirstDifference(offset, memory.bytes().first(window.length)),
       file.size());
+}
+
+TEST_P(ReaderTest, AFileInMemoryIsReadToo) {
+  // tmpfs takes O_DIRECT with any alignment, or, in older kernels, not at all.
+  if (access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no /dev/shm";
+  const PatternFile file(20 * kBlock + 77, "/dev/shm/");
+  auto reader = Make({&file}, Options(3, 4 * kBlock));
+  const HostMemory memory = Memory(RoundUp(file.size()));
+  const ReadWindow window{0, 0, file.size(), memory.data()};
+  const Status status =
+      ReadAndWait(*reader, {&window, 1}, ReadPriority::kNormal);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(PatternFile::FirstDifference(0, memory.bytes().first(file.size())),
+            file.size());
 }
 
 TEST_P(ReaderTest, WindowsOutsideTheFilesAreRefused) {

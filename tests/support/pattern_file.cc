@@ -23,14 +23,19 @@ std::byte PatternAt(uint64_t offset) {
 
 }  // namespace
 
-PatternFile::PatternFile(uint64_t size) : PatternFile(size, 0) {}
+PatternFile::PatternFile(uint64_t size)
+    : PatternFile(size, 0, ::testing::TempDir()) {}
+
+PatternFile::PatternFile(uint64_t size, const std::string& folder)
+    : PatternFile(size, 0, folder) {}
 
 PatternFile PatternFile::Sparse(uint64_t size, uint64_t tail) {
-  return PatternFile(size, size - tail);
+  return PatternFile(size, size - tail, ::testing::TempDir());
 }
 
-PatternFile::PatternFile(uint64_t size, uint64_t pattern_begin)
-    : path_(::testing::TempDir() + "coldstream_pattern_XXXXXX"), size_(size) {
+PatternFile::PatternFile(uint64_t size, uint64_t pattern_begin,
+                         const std::string& folder)
+    : path_(folder + "coldstream_pattern_XXXXXX"), size_(size) {
   const int fd = mkostemp(path_.data(), O_CLOEXEC);
   CHECK(fd >= 0);
   CHECK(ftruncate(fd, static_cast<off_t>(size)) == 0);

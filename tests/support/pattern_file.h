@@ -18,7 +18,9 @@ namespace coldstream {
 
 class PatternFile {
  public:
+  // In the folder for temporary files, or in `folder`, which ends in a slash.
   explicit PatternFile(uint64_t size);
+  PatternFile(uint64_t size, const std::string& folder);
   // Sparse: the pattern only in the last `tail` bytes, zeros before.
   static PatternFile Sparse(uint64_t size, uint64_t tail);
   ~PatternFile();
@@ -38,7 +40,7 @@ class PatternFile {
                                   std::span<const std::byte> got);
 
  private:
-  PatternFile(uint64_t size, uint64_t pattern_begin);
+  PatternFile(uint64_t size, uint64_t pattern_begin, const std::string& folder);
 
   std::string path_;
   uint64_t size_ = 0;
