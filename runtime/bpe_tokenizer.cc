@@ -124,6 +124,7 @@ std::vector<TokenId> BpeTokenizer::Encode(std::string_view text,
                                           SpecialTokens special) const {
   std::vector<TokenId> ids;
   PairMerger merger;
+  PreTokenizer::Scratch scratch(pre_);
   const auto word = [&](std::string_view piece) {
     for (; piece.size() > kLongestWord; piece.remove_prefix(kLongestWord)) {
       EncodeWord(piece.substr(0, kLongestWord), &merger, &ids);
@@ -136,9 +137,9 @@ std::vector<TokenId> BpeTokenizer::Encode(std::string_view text,
                       ids.push_back(fragment.token);
                     } else if (pre_.rule().normalize_nfc &&
                                !IsCertainlyNfc(fragment.text)) {
-                      pre_.Split(NormalizeNfc(fragment.text), word);
+                      pre_.Split(NormalizeNfc(fragment.text), &scratch, word);
                     } else {
-                      pre_.Split(fragment.text, word);
+                      pre_.Split(fragment.text, &scratch, word);
                     }
                   });
   return ids;

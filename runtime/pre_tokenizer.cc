@@ -104,7 +104,6 @@ class PreTokenizer::Stage {
   std::unique_ptr<pcre2_code, Free> code_;
 };
 
-// What matching writes to: one a call of Split.
 class PreTokenizer::Matcher {
  public:
   explicit Matcher(const std::vector<Stage>& stages)
@@ -186,12 +185,17 @@ StatusOr<PreTokenizer> PreTokenizer::Create(std::string_view name) {
   return pre;
 }
 
-void PreTokenizer::Split(std::string_view text,
+PreTokenizer::Scratch::Scratch(const PreTokenizer& pre)
+    : matcher_(std::make_unique<Matcher>(pre.stages_)) {}
+PreTokenizer::Scratch::Scratch(Scratch&&) noexcept = default;
+PreTokenizer::Scratch::~Scratch() = default;
+
+void PreTokenizer::Split(std::string_view text, Scratch* scratch,
                          absl::FunctionRef<void(std::string_view)> use) const {
-  Matcher matcher(stages_);
+  Matcher* matcher = scratch->matcher_.get();
   while (!text.empty()) {
     const size_t valid = ValidUtf8Prefix(text);
-    if (valid > 0) SplitStage(0, text.substr(0, valid), &matcher, use);
+    if (valid > 0) SplitStage(0, text.substr(0, valid), matcher, use);
     text.remove_prefix(valid);
     size_t invalid = 0;
     while (invalid < text.size() && !DecodeUtf8(text, invalid).valid) {

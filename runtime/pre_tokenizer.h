@@ -34,6 +34,9 @@ struct PreTokenizerRule {
 };
 
 class PreTokenizer {
+  class Stage;
+  class Matcher;
+
  public:
   // `name`: a rule's name or an alias of it.
   static StatusOr<PreTokenizer> Create(std::string_view name);
@@ -44,16 +47,27 @@ class PreTokenizer {
 
   const PreTokenizerRule& rule() const { return *rule_; }
 
+  // What matching writes to, its own stack included: made once for many calls
+  // of Split, which are then cheap. Lifetime: within the PreTokenizer's.
+  class Scratch {
+   public:
+    explicit Scratch(const PreTokenizer& pre);
+    Scratch(Scratch&&) noexcept;
+    ~Scratch();
+
+   private:
+    friend class PreTokenizer;
+    std::unique_ptr<Matcher> matcher_;
+  };
+
   // Calls `use` with the pieces of `text` in order; together they are `text`.
-  void Split(std::string_view text,
+  void Split(std::string_view text, Scratch* scratch,
              absl::FunctionRef<void(std::string_view)> use) const;
 
   // What the compiled expressions take, machine code included.
   uint64_t memory_bytes() const;
 
  private:
-  class Stage;
-  class Matcher;
   explicit PreTokenizer(const PreTokenizerRule* rule);
 
   void SplitStage(size_t stage, std::string_view piece, Matcher* matcher,

@@ -25,7 +25,9 @@ std::vector<std::string> Words(std::string_view rule, std::string_view text) {
   auto pre = PreTokenizer::Create(rule);
   EXPECT_THAT(pre, IsOk());
   std::vector<std::string> words;
-  pre->Split(text, [&](std::string_view word) { words.emplace_back(word); });
+  PreTokenizer::Scratch scratch(*pre);
+  pre->Split(text, &scratch,
+             [&](std::string_view word) { words.emplace_back(word); });
   return words;
 }
 

@@ -17,18 +17,15 @@
 #include "io/checkpoint.h"
 #include "runtime/tokenizer.h"
 #include "tests/runtime/small_vocabulary.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace coldstream {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr size_t kTextBytes = size_t{64} << 10;  // these run 20 times slower
-constexpr size_t kStackBytes = size_t{2} << 20;  // red zones
-#else
-constexpr size_t kTextBytes = size_t{1} << 20;
-constexpr size_t kStackBytes = size_t{256} << 10;
-#endif
+// Sanitized code runs 20 times slower and its frames have red zones.
+constexpr size_t kTextBytes = size_t{kSanitized ? 64 : 1024} << 10;
+constexpr size_t kStackBytes = size_t{kSanitized ? 2048 : 256} << 10;
 
 // Runs `work` on a thread with a small stack.
 void OnSmallStack(const std::function<void()>& work) {

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <atomic>
 #include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "tests/runtime/small_vocabulary.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace coldstream {
@@ -162,6 +166,27 @@ TEST(TokenizerTest, TypesMustBeKnownAndFitTheTokens) {
   EXPECT_THAT(Tokenizer::Create(m), IsOk());
 }
 
+TEST(TokenizerTest, SeveralThreadsEncodeAtOnce) {
+  SmallBpe bpe("llama-bpe");
+  bpe.Merge("a", "b");
+  for (const Metadata& m : {bpe.Build(), SmallSpm().Build()}) {
+    const auto tokenizer = Make(m);
+    std::string text;
+    for (int i = 0; i < 500; ++i) text += "ab 12\nabc\u00E9 ";
+    const auto expected = tokenizer->Encode(text, SpecialTokens::kParse);
+    std::vector<std::thread> threads;
+    std::atomic<int> same = 0;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        const auto ids = tokenizer->Encode(text, SpecialTokens::kParse);
+        same += ids == expected && tokenizer->DecodeAll(ids) == text;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(same, 4);
+  }
+}
+
 // 40,000 made-up words, as both families.
 template <typename AddWord>
 void ForEachWord(const AddWord& add) {
@@ -178,9 +203,9 @@ uint64_t AllocatedBytes() {
 }
 
 void ExpectHonestMemory(const Metadata& metadata) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "mallinfo2 does not see a sanitizer's allocator";
-#endif
+  if (kSanitized) {
+    GTEST_SKIP() << "mallinfo2 does not see a sanitizer's allocator";
+  }
   const uint64_t before = AllocatedBytes();
   const auto tokenizer = Make(metadata);
   const auto taken = static_cast<double>(AllocatedBytes() - before);
