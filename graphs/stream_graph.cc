@@ -5,12 +5,12 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "absl/synchronization/mutex.h"
 #include "scheduler/pass_schedule.h"
 
 namespace coldstream {
@@ -121,14 +121,14 @@ class RunState {
 
   void Fail(const Status& status) {
     {
-      absl::MutexLock lock(&mutex_);
+      std::lock_guard<std::mutex> lock(mutex_);
       if (status_.ok()) status_ = status;
     }
     Stop();
   }
 
   Status status() {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     return status_;
   }
 
@@ -190,8 +190,8 @@ class RunState {
   std::vector<SlotRead> reads_;          // by slot
   std::atomic<bool> stop_{false};
   Clock::time_point last_end_;  // the run node's
-  absl::Mutex mutex_;
-  Status status_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;
+  Status status_;  // the first error; guarded by mutex_
 };
 
 void RunGraph(RunState* state, int depth) {

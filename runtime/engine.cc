@@ -188,12 +188,6 @@ EngineStats Engine::stats() const {
 
 std::vector<std::string> Engine::warnings() const {
   std::vector<std::string> lines = core_->model->checkpoint().warnings();
-  for (const auto& file : core_->model->checkpoint().files()) {
-    if (!file->direct_refusal().empty()) {
-      lines.push_back(absl::StrFormat("%s: buffered reads: %s", file->path(),
-                                      file->direct_refusal()));
-    }
-  }
   for (std::string& line : core_->reader->warnings())
     lines.push_back(std::move(line));
   return lines;

@@ -244,7 +244,7 @@ StatusOr<GenerateResult> Session::Generate(const GenerateRequest& request,
   if (request.max_tokens >= 0)
     decode_passes =
         std::min(room, std::max<int64_t>(request.max_tokens - 1, 0));
-  const Status status = core_->RunPasses(
+  Status status = core_->RunPasses(
       &client, Passes(prompt, core_->options.batch_tokens) + decode_passes);
   if (!status.ok()) {
     client.FlushText();  // what was held back is the caller's too
