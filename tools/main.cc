@@ -42,7 +42,7 @@ ExitCode FlushStdout(ExitCode code) {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout.good())
     return code;
-  std::perror("coldstream: error: stdout");
+  std::fputs("coldstream: error: stdout: cannot be written\n", stderr);
   return code == ExitCode::kOk ? ExitCode::kFailed : code;
 }
 
