@@ -72,7 +72,8 @@ class Waiter final : public ReadCompletion {
 }  // namespace
 
 StatusOr<std::unique_ptr<Reader>> Reader::Create(
-    std::vector<std::shared_ptr<File>> files, const ReaderOptions& options) {
+    const std::vector<std::shared_ptr<File>>& files,
+    const ReaderOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   std::string fallback;
   if (options.backend != IoBackendKind::kPread) {

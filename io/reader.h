@@ -85,7 +85,8 @@ class Reader {
   // explicit kUring fails instead (Unavailable: EPERM seccomp or sysctl; ENOSYS
   // or EINVAL kernel too old). InvalidArgument: option out of range.
   static StatusOr<std::unique_ptr<Reader>> Create(
-      std::vector<std::shared_ptr<File>> files, const ReaderOptions& options);
+      const std::vector<std::shared_ptr<File>>& files,
+      const ReaderOptions& options);
   virtual ~Reader() = default;
 
   virtual void Submit(std::span<const ReadWindow> windows,
