@@ -20,11 +20,6 @@ constexpr size_t kLarge = 4096;
 std::atomic<bool> g_counting{false};
 std::atomic<int> g_large_allocations{0};
 
-void Count(size_t bytes) {
-  if (bytes >= kLarge && g_counting.load(std::memory_order_relaxed))
-    g_large_allocations.fetch_add(1);
-}
-
 }  // namespace
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -36,6 +31,15 @@ void Count(size_t bytes) {
 #endif
 
 #ifndef COLDSTREAM_SANITIZED
+namespace {
+
+void Count(size_t bytes) {
+  if (bytes >= kLarge && g_counting.load(std::memory_order_relaxed))
+    g_large_allocations.fetch_add(1);
+}
+
+}  // namespace
+
 // glibc's own entry points, under the names it keeps for replacements.
 extern "C" {
 void* __libc_malloc(size_t bytes);
