@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/align.h"
 #include "base/check.h"
 
 namespace coldstream {
@@ -55,7 +56,7 @@ StatusOr<HostMemory> HostMemory::Allocate(size_t bytes, const char* what) {
   memory.mapping_ = static_cast<std::byte*>(mapping);
   memory.mapping_bytes_ = mapping_bytes;
   const uintptr_t start = reinterpret_cast<uintptr_t>(mapping);
-  const uintptr_t aligned = (start + alignment - 1) / alignment * alignment;
+  const uintptr_t aligned = AlignUp(start, alignment);
   memory.data_ = memory.mapping_ + (aligned - start);
   memory.size_ = bytes;
   // Advice only: without transparent huge pages the memory works all the same.

@@ -67,25 +67,26 @@ const float* Decoder::LoadVector(const WeightRef& ref, const WeightUnit& unit,
   return parts_.workspace->vector;
 }
 
+void Decoder::NormaliseRow(const float* in, const float* weight,
+                           float* out) const {
+  const ModelConfig& config = *parts_.config;
+  if (config.architecture->norm == NormKind::kRms) {
+    parts_.ops->rms_norm(in, weight, config.norm_epsilon, config.hidden, out);
+  } else {
+    parts_.ops->layer_norm(in, weight, nullptr, config.norm_epsilon,
+                           config.hidden, out);
+  }
+}
+
 void Decoder::Normalise(const WeightRef& ref, const WeightUnit& unit,
                         const std::byte* buffer) {
   const float* weight = LoadVector(ref, unit, buffer);
   const Workspace& work = *parts_.workspace;
   const int64_t hidden = parts_.config->hidden;
-  const float epsilon = parts_.config->norm_epsilon;
-  const bool rms = parts_.config->architecture->norm == NormKind::kRms;
-  const Ops& ops = *parts_.ops;
   const auto tokens = static_cast<int64_t>(batch_.size());
   parts_.parallel->For(tokens, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const float* in = work.x + t * hidden;
-      float* out = work.normed + t * hidden;
-      if (rms) {
-        ops.rms_norm(in, weight, epsilon, hidden, out);
-      } else {
-        ops.layer_norm(in, weight, nullptr, epsilon, hidden, out);
-      }
-    }
+    for (int64_t t = begin; t < end; ++t)
+      NormaliseRow(work.x + t * hidden, weight, work.normed + t * hidden);
   });
 }
 
@@ -236,15 +237,9 @@ void Decoder::RunFinalNorm(const WeightRef& ref, const WeightUnit& unit,
   const float* weight = LoadVector(ref, unit, buffer);
   const Workspace& work = *parts_.workspace;
   const int64_t hidden = parts_.config->hidden;
-  const float epsilon = parts_.config->norm_epsilon;
   for (size_t row = 0; row < logit_tokens_.size(); ++row) {
-    const float* in = work.x + logit_tokens_[row] * hidden;
-    float* out = work.head_in + static_cast<int64_t>(row) * hidden;
-    if (parts_.config->architecture->norm == NormKind::kRms) {
-      parts_.ops->rms_norm(in, weight, epsilon, hidden, out);
-    } else {
-      parts_.ops->layer_norm(in, weight, nullptr, epsilon, hidden, out);
-    }
+    NormaliseRow(work.x + logit_tokens_[row] * hidden, weight,
+                 work.head_in + static_cast<int64_t>(row) * hidden);
   }
   if (logit_rows() > 0) {
     parts_.workspace->activations.Set(work.head_in, logit_rows(), hidden,

@@ -71,6 +71,8 @@ class Decoder {
   // A norm or bias as floats, in workspace.vector.
   const float* LoadVector(const WeightRef& ref, const WeightUnit& unit,
                           const std::byte* buffer);
+  // out = norm(in) of one row, by the architecture's kind.
+  void NormaliseRow(const float* in, const float* weight, float* out) const;
   // normed = norm(x), for every token.
   void Normalise(const WeightRef& ref, const WeightUnit& unit,
                  const std::byte* buffer);

@@ -3,21 +3,17 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "base/align.h"
 #include "base/check.h"
 
 namespace coldstream {
 namespace {
 
-uint64_t AlignmentOf(const File& file) {
-  return std::max<uint64_t>(
-      {kPageBytes, file.alignment().offset, file.alignment().memory});
-}
-
 // An unaligned row touches at most this much when its ends are rounded out.
 uint64_t RowRoom(const EmbeddingTable& table, const File& file) {
-  const uint64_t alignment = AlignmentOf(file);
+  const uint64_t alignment = file.window_alignment();
   const uint64_t row = RowBytes(table.type, static_cast<uint64_t>(table.cols));
-  return (row + alignment - 1) / alignment * alignment + alignment;
+  return AlignUp(row, alignment) + alignment;
 }
 
 }  // namespace
@@ -33,7 +29,7 @@ StatusOr<EmbeddingRows> EmbeddingRows::Create(const EmbeddingTable& table,
   EmbeddingRows rows;
   rows.table_ = table;
   rows.file_size_ = file.size();
-  rows.alignment_ = AlignmentOf(file);
+  rows.alignment_ = file.window_alignment();
   rows.row_bytes_ = RowBytes(table.type, static_cast<uint64_t>(table.cols));
   rows.row_room_ = RowRoom(table, file);
   ASSIGN_OR_RETURN(rows.memory_,
@@ -61,9 +57,8 @@ Status EmbeddingRows::Read(std::span<const int32_t> ids, const Ops& ops,
   for (size_t i = 0; i < unique_.size(); ++i) {
     const uint64_t begin =
         table_.extent.offset + static_cast<uint64_t>(unique_[i]) * row_bytes_;
-    const uint64_t first = begin / alignment_ * alignment_;
-    const uint64_t last =
-        (begin + row_bytes_ + alignment_ - 1) / alignment_ * alignment_;
+    const uint64_t first = AlignDown(begin, alignment_);
+    const uint64_t last = AlignUp(begin + row_bytes_, alignment_);
     windows_.push_back({table_.extent.file, first,
                         std::min(last, file_size_) - first,
                         memory_.data() + i * row_room_});

@@ -159,8 +159,7 @@ void LayOutUnits(const Checkpoint& checkpoint, WeightMap* map) {
   std::vector<uint32_t> alignments;
   for (const auto& file : checkpoint.files()) {
     sizes.push_back(file->size());
-    alignments.push_back(std::max<uint32_t>(
-        {4096u, file->alignment().offset, file->alignment().memory}));
+    alignments.push_back(file->window_alignment());
   }
   for (WeightUnit& unit : map->units)
     LayOutUnit(sizes, alignments, kMaxGapBytes, &unit);

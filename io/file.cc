@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "absl/strings/str_format.h"
+#include "base/host_memory.h"
 #include "io/direct_alignment.h"
 
 namespace coldstream {
@@ -128,6 +129,10 @@ Status File::OpenDirect(const DirectProbe& probe) {
 File::~File() {
   if (direct_fd_ >= 0) close(direct_fd_);
   if (buffered_fd_ >= 0) close(buffered_fd_);
+}
+
+uint32_t File::window_alignment() const {
+  return std::max({uint32_t{kPageBytes}, alignment_.offset, alignment_.memory});
 }
 
 Status File::ReadExactly(uint64_t offset, std::span<std::byte> out) const {

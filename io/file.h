@@ -55,6 +55,9 @@ class File {
   int buffered_fd() const { return buffered_fd_; }
   bool direct() const { return direct_fd_ >= 0; }
   const DirectAlignment& alignment() const { return alignment_; }
+  // What windows of this file are rounded to in the file and in memory: what
+  // it asks for, and whole pages in any case.
+  uint32_t window_alignment() const;
   // Why direct() is false although it was wanted, file system named; empty
   // otherwise.
   const std::string& direct_refusal() const { return direct_refusal_; }

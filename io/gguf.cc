@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_format.h"
+#include "base/align.h"
 #include "io/gguf_magic.h"
 #include "io/gguf_metadata.h"
 #include "io/header_reader.h"
@@ -68,10 +69,6 @@ std::string TypeIdName(uint32_t id) {
       "unknown type",
       "unknown type"};
   return id < kNames.size() ? kNames[id] : "unknown type";
-}
-
-uint64_t AlignUp(uint64_t value, uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
 }
 
 // Reads one description after another. Errors name the tensor.

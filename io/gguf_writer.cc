@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/align.h"
 #include "base/check.h"
 #include "io/printable.h"
 
@@ -17,10 +18,6 @@ constexpr uint64_t kFixedHeaderBytes = 24;  // magic, version, two counts
 template <typename T>
 void AppendNumber(T value, std::string* out) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-uint64_t AlignUp(uint64_t value, uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
 }
 
 Status InvalidTensor(std::string_view name, const std::string& what) {

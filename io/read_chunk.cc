@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/align.h"
 #include "base/check.h"
 
 namespace coldstream {
@@ -66,7 +67,7 @@ RawRead ReadChunk::NextRead(const DirectAlignment& alignment,
   uint64_t length = rest_.length;
   if (!buffered) {
     const uint64_t block = std::max(alignment.offset, uint32_t{1});
-    length = (length + block - 1) / block * block;
+    length = AlignUp(length, block);
   }
   CHECK(length <= uint64_t{1} << 31);
   read.length = static_cast<uint32_t>(length);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/align.h"
 #include "base/check.h"
 
 namespace coldstream {
@@ -19,10 +20,6 @@ constexpr int kMaxTransientErrors = 24;
 constexpr int kMaxStuckReads = 8;
 constexpr std::chrono::microseconds kFirstPause{100};
 constexpr std::chrono::microseconds kLongestPause{20000};
-
-uint64_t RoundUp(uint64_t value, uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 Status CancelledStatus() { return absl::CancelledError("read cancelled"); }
 
@@ -300,7 +297,7 @@ void ReadScheduler::Issue() {
     free_places_.pop_back();
     places_[p] =
         Place{.request = request,
-              .chunk = ReadChunk(request->rest.Next(RoundUp(
+              .chunk = ReadChunk(request->rest.Next(AlignUp(
                   chunk_bytes_, BlockBytes(files_[file]->alignment())))),
               .due = {}};
     ++request->open_chunks;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/strings/str_format.h"
+#include "base/align.h"
 #include "base/check.h"
 #include "base/host_memory.h"
 
@@ -14,13 +15,13 @@ namespace {
 // Buffers begin on page boundaries; large ones end on 2 MiB ones, so that every
 // slot of a ring lies on huge pages.
 uint64_t ResidentFootprint(const WeightUnit& unit) {
-  return (unit.buffer_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  return AlignUp(unit.buffer_bytes, kPageBytes);
 }
 
 uint64_t SlotFootprint(uint64_t buffer_bytes) {
   const uint64_t step =
       buffer_bytes >= 8 * kHugePageBytes ? kHugePageBytes : kPageBytes;
-  return (buffer_bytes + step - 1) / step * step;
+  return AlignUp(buffer_bytes, step);
 }
 
 // One way to split the units: all of more than `largest_cold` bytes are pinned.

@@ -3,21 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/align.h"
 #include "base/check.h"
 
 namespace coldstream {
-namespace {
-
-uint64_t AlignDown(uint64_t value, uint64_t alignment) {
-  return value / alignment * alignment;
-}
-
-uint64_t AlignUp(uint64_t value, uint64_t alignment) {
-  return AlignDown(value + alignment - 1, alignment);
-}
-
-}  // namespace
-
 uint64_t WeightUnit::weight_bytes() const {
   uint64_t bytes = 0;
   for (const UnitPart& part : parts) bytes += part.extent.length;

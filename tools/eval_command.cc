@@ -88,10 +88,7 @@ StatusOr<std::vector<TokenId>> TokensFrom(const EvalFlags& flags,
     return flags.ids;
   }
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, model.tokenizer());
-  ASSIGN_OR_RETURN(const std::string text, ReadPrompt(flags.prompt));
-  return EncodePrompt(
-      *tokenizer, text,
-      flags.prompt.special ? SpecialTokens::kParse : SpecialTokens::kAsText);
+  return EncodePrompt(flags.prompt, *tokenizer);
 }
 
 StatusOr<Findings> EvaluateAll(const std::vector<TokenId>& tokens,

@@ -9,19 +9,7 @@
 #include "absl/strings/str_format.h"
 
 namespace coldstream {
-
-void AddPromptFlags(CLI::App& app, PromptFlags* flags) {
-  CLI::Option* text =
-      app.add_option("-p,--prompt", flags->text, "The prompt")
-          ->each([flags](const std::string&) { flags->has_text = true; });
-  app.add_option("-f,--file", flags->file,
-                 "File to read the prompt from; - is standard input")
-      ->each([flags](const std::string&) { flags->has_file = true; })
-      ->excludes(text);
-  app.add_flag("--special", flags->special,
-               "Control tokens written out in the prompt (<|im_start|>) are "
-               "control tokens, not text");
-}
+namespace {
 
 StatusOr<std::string> ReadPrompt(const PromptFlags& flags) {
   if (!flags.has_file) return flags.text;
@@ -37,10 +25,24 @@ StatusOr<std::string> ReadPrompt(const PromptFlags& flags) {
   return text;
 }
 
-StatusOr<std::vector<TokenId>> EncodePrompt(const Tokenizer& tokenizer,
-                                            const std::string& text,
-                                            SpecialTokens special) {
-  std::vector<TokenId> ids = tokenizer.Encode(text, special);
+}  // namespace
+
+void AddPromptFlags(CLI::App& app, PromptFlags* flags) {
+  CLI::Option* text = app.add_option("-p,--prompt", flags->text, "The prompt");
+  app.add_option("-f,--file", flags->file,
+                 "File to read the prompt from; - is standard input")
+      ->each([flags](const std::string&) { flags->has_file = true; })
+      ->excludes(text);
+  app.add_flag("--special", flags->special,
+               "Control tokens written out in the prompt (<|im_start|>) are "
+               "control tokens, not text");
+}
+
+StatusOr<std::vector<TokenId>> EncodePrompt(const PromptFlags& flags,
+                                            const Tokenizer& tokenizer) {
+  ASSIGN_OR_RETURN(const std::string text, ReadPrompt(flags));
+  std::vector<TokenId> ids = tokenizer.Encode(
+      text, flags.special ? SpecialTokens::kParse : SpecialTokens::kAsText);
   if (tokenizer.add_bos() && tokenizer.bos().has_value() &&
       (ids.empty() || ids.front() != *tokenizer.bos()))
     ids.insert(ids.begin(), *tokenizer.bos());

@@ -15,21 +15,17 @@ struct PromptFlags {
   std::string text;      // -p
   std::string file;      // -f; "-" is standard input
   bool special = false;  // --special: control tokens in the text are parsed
-  bool has_text = false;
   bool has_file = false;
 };
 
 // Adds -p, -f and --special; at most one of -p and -f.
 void AddPromptFlags(CLI::App& app, PromptFlags* flags);
 
-// The text of the flags. Errors: NotFound, naming the file.
-StatusOr<std::string> ReadPrompt(const PromptFlags& flags);
-
-// Ids of `text` with exactly one BOS in front where the model adds one. Errors:
-// InvalidArgument for an empty text of a model that adds none.
-StatusOr<std::vector<TokenId>> EncodePrompt(const Tokenizer& tokenizer,
-                                            const std::string& text,
-                                            SpecialTokens special);
+// Ids of the prompt, with exactly one BOS in front where the model adds one.
+// Errors: NotFound, naming the file; InvalidArgument for an empty prompt of a
+// model that adds no BOS.
+StatusOr<std::vector<TokenId>> EncodePrompt(const PromptFlags& flags,
+                                            const Tokenizer& tokenizer);
 
 }  // namespace coldstream
 

@@ -104,11 +104,7 @@ Status Run(RunFlags* flags) {
   ASSIGN_OR_RETURN(const auto model,
                    Model::Open(ModelOptionsFrom(flags->stream)));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, model->tokenizer());
-  ASSIGN_OR_RETURN(const std::string prompt, ReadPrompt(flags->prompt));
-  ASSIGN_OR_RETURN(request.prompt, EncodePrompt(*tokenizer, prompt,
-                                                flags->prompt.special
-                                                    ? SpecialTokens::kParse
-                                                    : SpecialTokens::kAsText));
+  ASSIGN_OR_RETURN(request.prompt, EncodePrompt(flags->prompt, *tokenizer));
   const auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
   EngineOptions options =
       EngineOptionsFrom(flags->stream, PositionsFor(request, *model));

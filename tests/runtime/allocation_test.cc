@@ -11,6 +11,7 @@
 #include "runtime/engine.h"
 #include "runtime/model.h"
 #include "runtime/session.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
@@ -21,14 +22,6 @@ std::atomic<bool> g_counting{false};
 std::atomic<int> g_large_allocations{0};
 
 }  // namespace
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COLDSTREAM_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define COLDSTREAM_SANITIZED 1
-#endif
-#endif
 
 #ifndef COLDSTREAM_SANITIZED
 namespace {

@@ -1,18 +1,21 @@
 // Whether this is a build with AddressSanitizer or ThreadSanitizer, for tests
-// that must take smaller inputs or cannot see the allocator there.
+// that must take smaller inputs or cannot see the allocator there:
+// COLDSTREAM_SANITIZED, defined or not, and kSanitized.
 #ifndef COLDSTREAM_TESTS_SUPPORT_SANITIZERS_H_
 #define COLDSTREAM_TESTS_SUPPORT_SANITIZERS_H_
 
-namespace coldstream {
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // g++
-inline constexpr bool kSanitized = true;
+#define COLDSTREAM_SANITIZED 1
 #elif defined(__has_feature)  // clang
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
+#define COLDSTREAM_SANITIZED 1
 #endif
+#endif
+
+namespace coldstream {
+
+#ifdef COLDSTREAM_SANITIZED
+inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif

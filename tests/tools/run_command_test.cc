@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
@@ -22,19 +23,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-// Sanitizers' own memory dwarfs the model's.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kPlainMemory = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kPlainMemory = false;
-#else
-constexpr bool kPlainMemory = true;
-#endif
-#else
-constexpr bool kPlainMemory = true;
-#endif
 
 class RunCommandTest : public ::testing::Test {
  protected:
@@ -123,7 +111,8 @@ TEST_F(RunCommandTest, TextIsTheSameAtEveryBudgetAndTheCapIsKept) {
       const uint64_t read = report["bytes_from_disk"];
       EXPECT_GE(read, planned);
       EXPECT_LE(read, planned + 8192u * 28u);
-      if (kPlainMemory) {
+      // Sanitizers' own memory dwarfs the model's.
+      if (!kSanitized) {
         EXPECT_LE(report["peak_rss_bytes"], report["ram_bytes"]) << ram;
       }
     }
