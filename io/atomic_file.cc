@@ -31,7 +31,7 @@ bool IsOutOfSpace(int error) {
 }  // namespace
 
 StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
-    const std::string& path, uint64_t total_bytes) {
+    const std::string& path, std::optional<uint64_t> total_bytes) {
   std::unique_ptr<AtomicFile> file(new AtomicFile(path, total_bytes));
   RETURN_IF_ERROR(file->CheckTarget());
   RETURN_IF_ERROR(file->OpenTemporary());
@@ -53,10 +53,10 @@ Status AtomicFile::Fail(const char* what, int error) {
   const std::string folder = FolderOf(path_);
   if (IsOutOfSpace(error)) {
     status_ = absl::ResourceExhaustedError(absl::StrFormat(
-        "%s: %s: %s: %d bytes needed, %d were free in %s; free some space or "
+        "%s: %s: %s: %d bytes %s, %d were free in %s; free some space or "
         "choose another folder",
-        path_, what, std::strerror(error), total_bytes_, free_at_start_,
-        folder));
+        path_, what, std::strerror(error), total_bytes_.value_or(written_),
+        total_bytes_ ? "needed" : "written", free_at_start_, folder));
   } else {
     const std::string message =
         absl::StrFormat("%s: %s: %s", path_, what, std::strerror(error));
@@ -97,17 +97,17 @@ Status AtomicFile::Reserve() {
   struct statvfs space = {};
   const bool known = fstatvfs(fd_, &space) == 0;
   if (known) free_at_start_ = uint64_t{space.f_bavail} * space.f_frsize;
-  if (total_bytes_ == 0) return absl::OkStatus();
+  if (total_bytes_.value_or(0) == 0) return absl::OkStatus();
   int result = 0;
   do {
     // Keeps the size at what is written: a cut file is shorter, not
     // zero-filled.
     result = fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0,
-                       static_cast<off_t>(total_bytes_));
+                       static_cast<off_t>(*total_bytes_));
   } while (result != 0 && errno == EINTR);
   if (result == 0) return absl::OkStatus();
   // Where space cannot be taken at once, what is free now is a good hint.
-  const bool too_little = known && free_at_start_ < total_bytes_;
+  const bool too_little = known && free_at_start_ < *total_bytes_;
   if (IsOutOfSpace(errno) || too_little)
     return Fail("taking disk space", IsOutOfSpace(errno) ? errno : ENOSPC);
   return absl::OkStatus();

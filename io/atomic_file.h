@@ -9,19 +9,22 @@
 //   RETURN_IF_ERROR(file->Append(bytes));
 //   RETURN_IF_ERROR(file->Commit());
 //
+// Where the size is not known in advance, std::nullopt in its place.
+//
 // Written pages are pushed to the disk and dropped as the file grows: a model
 // larger than memory does not push everything else out of the page cache.
 // Errors: ResourceExhausted for a full disk, quota or size limit, with the
-// bytes needed; NotFound (the folder), PermissionDenied, InvalidArgument (the
-// name belongs to something that is no regular file), Unavailable (a write
-// failed). After an error every call returns it again.
-// Thread-safety: one caller at a time.
+// bytes needed or, size unknown, those written; NotFound (the folder),
+// PermissionDenied, InvalidArgument (the name belongs to something that is no
+// regular file), Unavailable (a write failed). After an error every call
+// returns it again. Thread-safety: one caller at a time.
 #ifndef COLDSTREAM_IO_ATOMIC_FILE_H_
 #define COLDSTREAM_IO_ATOMIC_FILE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -34,8 +37,8 @@ class AtomicFile {
  public:
   // Takes the disk space at once where the file system can, so that a disk too
   // small is known before work starts. `total_bytes` is the size to come.
-  static StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path,
-                                                      uint64_t total_bytes);
+  static StatusOr<std::unique_ptr<AtomicFile>> Create(
+      const std::string& path, std::optional<uint64_t> total_bytes);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -47,7 +50,7 @@ class AtomicFile {
   Status Commit();
 
  private:
-  AtomicFile(std::string path, uint64_t total_bytes)
+  AtomicFile(std::string path, std::optional<uint64_t> total_bytes)
       : path_(std::move(path)), total_bytes_(total_bytes) {}
 
   Status CheckTarget() const;
@@ -58,7 +61,7 @@ class AtomicFile {
   void Discard();
 
   const std::string path_;
-  const uint64_t total_bytes_;
+  const std::optional<uint64_t> total_bytes_;
   std::string temporary_path_;
   uint64_t free_at_start_ = 0;  // bytes of disk space
   int fd_ = -1;

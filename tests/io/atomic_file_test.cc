@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -155,6 +156,24 @@ TEST(AtomicFileTest, RemovesThePartWrittenWhenTheDiskFillsUp) {
     EXPECT_THAT(NamesIn(dir.path()), IsEmpty());
     EXPECT_EQ((*file)->Append(bytes), status);
     EXPECT_EQ((*file)->Commit(), status);
+    return !::testing::Test::HasFailure();
+  };
+  const SmallDiskResult result = RunOnSmallDisk(dir.path(), 64 << 10, body);
+  if (result == SmallDiskResult::kNotPossible)
+    GTEST_SKIP() << "cannot mount a small disk here";
+  EXPECT_EQ(result, SmallDiskResult::kHeld);
+}
+
+TEST(AtomicFileTest, SaysWhatWasWrittenWhereTheSizeWasNotKnown) {
+  const TempDir dir;
+  const auto body = [&] {
+    auto file = AtomicFile::Create(dir.Path("big"), std::nullopt);
+    EXPECT_THAT(file, IsOk());
+    const std::vector<std::byte> bytes(1 << 20);
+    EXPECT_THAT((*file)->Append(bytes),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         HasSubstr("65536 bytes written, 65536 were free")));
+    EXPECT_THAT(NamesIn(dir.path()), IsEmpty());
     return !::testing::Test::HasFailure();
   };
   const SmallDiskResult result = RunOnSmallDisk(dir.path(), 64 << 10, body);
