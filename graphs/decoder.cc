@@ -39,29 +39,119 @@ std::span<const float> Decoder::logits(int64_t row) const {
   return {parts_.workspace->logits + static_cast<size_t>(row) * vocab, vocab};
 }
 
-Status Decoder::RunUnit(int unit_index, const std::byte* buffer) {
-  const auto index = static_cast<size_t>(unit_index);
-  const UnitRole& role = parts_.map->roles[index];
-  const WeightUnit& unit = parts_.map->units[index];
-  const auto layer = static_cast<size_t>(role.layer);
-  switch (role.kind) {
-    case UnitKind::kAttention:
-      RunAttention(parts_.map->layers[layer], unit, buffer, role.layer);
-      return absl::OkStatus();
-    case UnitKind::kFfn:
-      return RunFfn(parts_.map->layers[layer], unit, buffer, role.layer);
-    case UnitKind::kFinalNorm:
-      RunFinalNorm(role.weight, unit, buffer);
-      return absl::OkStatus();
-    case UnitKind::kHead:
-      return RunHead(role, unit, buffer);
+Status Decoder::RunUnit(int unit, const std::byte* buffer) {
+  if (unit == kVectorUnit) {
+    vectors_ = buffer;  // pinned: it stays where it is
+    return absl::OkStatus();
   }
-  return absl::InternalError("unknown unit kind");
+  for (const MatrixRows& rows :
+       parts_.map->matrices[static_cast<size_t>(unit)]) {
+    if (rows.kind == MatrixKind::kHead && logit_rows() == 0) continue;
+    const size_t layer = static_cast<size_t>(rows.layer);
+    if (rows.row_begin == 0) SetInput(rows.kind, layer);
+    const Output out = OutputOf(rows.kind, layer);
+    Matmul(*parts_.ops, *parts_.parallel,
+           Resolve(rows.weight, parts_.map->units[static_cast<size_t>(unit)],
+                   buffer),
+           parts_.workspace->activations, out.values + rows.row_begin,
+           out.stride);
+    if (rows.last) RETURN_IF_ERROR(UseOutput(rows.kind, rows.layer));
+  }
+  return absl::OkStatus();
 }
 
-const float* Decoder::LoadVector(const WeightRef& ref, const WeightUnit& unit,
-                                 const std::byte* buffer) {
-  const TensorView view = Resolve(ref, unit, buffer);
+void Decoder::SetInput(MatrixKind kind, size_t layer) {
+  Workspace& work = *parts_.workspace;
+  const ModelConfig& config = *parts_.config;
+  const LayerShape& shape = config.layers[layer];
+  const LayerVectors& vectors = parts_.map->layers[layer];
+  const auto set = [&](const float* x, int64_t rows, int64_t width) {
+    work.activations.Set(x, rows, width, width);
+  };
+  const auto tokens = static_cast<int64_t>(batch_.size());
+  switch (kind) {
+    case MatrixKind::kQ:
+      Normalise(vectors.attn_norm);
+      return set(work.normed, tokens, config.hidden);
+    case MatrixKind::kAttnOutput:
+      return set(work.attended, tokens, shape.heads * shape.value_dim);
+    case MatrixKind::kGate:
+      // With a parallel residual the attention's norm serves both.
+      if (vectors.ffn_norm.present()) Normalise(vectors.ffn_norm);
+      return set(work.normed, tokens, config.hidden);
+    case MatrixKind::kDown:
+      return set(work.gate, tokens, shape.ffn);
+    case MatrixKind::kHead:
+      NormaliseLogitRows();
+      return set(work.head_in, logit_rows(), config.hidden);
+    case MatrixKind::kK:
+    case MatrixKind::kV:
+    case MatrixKind::kUp:
+      return;  // what the matrix before had
+  }
+}
+
+Decoder::Output Decoder::OutputOf(MatrixKind kind, size_t layer) const {
+  const Workspace& work = *parts_.workspace;
+  const ModelConfig& config = *parts_.config;
+  const LayerShape& shape = config.layers[layer];
+  switch (kind) {
+    case MatrixKind::kQ:
+      return {work.q, shape.heads * shape.key_dim};
+    case MatrixKind::kK:
+      return {work.k, shape.kv_heads * shape.key_dim};
+    case MatrixKind::kV:
+      return {work.v, shape.kv_heads * shape.value_dim};
+    case MatrixKind::kGate:
+      return {work.gate, shape.ffn};
+    case MatrixKind::kUp:
+      return {work.up, shape.ffn};
+    case MatrixKind::kAttnOutput:
+    case MatrixKind::kDown:
+      return {work.projected, config.hidden};
+    case MatrixKind::kHead:
+      return {work.logits, config.vocab_rows};
+  }
+  return {};
+}
+
+Status Decoder::UseOutput(MatrixKind kind, int64_t layer) {
+  const LayerShape& shape = parts_.config->layers[static_cast<size_t>(layer)];
+  const LayerVectors& vectors = parts_.map->layers[static_cast<size_t>(layer)];
+  const Workspace& work = *parts_.workspace;
+  switch (kind) {
+    case MatrixKind::kQ:
+      AddBias(vectors.q_bias, work.q);
+      return absl::OkStatus();
+    case MatrixKind::kK:
+      AddBias(vectors.k_bias, work.k);
+      return absl::OkStatus();
+    case MatrixKind::kV:
+      AddBias(vectors.v_bias, work.v);
+      RotateAndStore(shape, layer);
+      Attend(shape, layer);
+      return absl::OkStatus();
+    case MatrixKind::kAttnOutput:
+      AddBias(vectors.attn_output_bias, work.projected);
+      AddToResidual(work.projected);
+      return absl::OkStatus();
+    case MatrixKind::kUp:
+      Gate(shape.ffn);
+      return absl::OkStatus();
+    case MatrixKind::kDown:
+      AddToResidual(work.projected);
+      return CheckLayer(layer);
+    case MatrixKind::kHead:
+      return FinishLogits();
+    case MatrixKind::kGate:
+      return absl::OkStatus();
+  }
+  return absl::InternalError("unknown matrix kind");
+}
+
+const float* Decoder::LoadVector(const WeightRef& ref) {
+  const TensorView view =
+      Resolve(ref, parts_.map->units[kVectorUnit], vectors_);
   parts_.ops->MatmulFor(view.type).dequantize(view.data, view.cols,
                                               parts_.workspace->vector);
   return parts_.workspace->vector;
@@ -78,9 +168,8 @@ void Decoder::NormaliseRow(const float* in, const float* weight,
   }
 }
 
-void Decoder::Normalise(const WeightRef& ref, const WeightUnit& unit,
-                        const std::byte* buffer) {
-  const float* weight = LoadVector(ref, unit, buffer);
+void Decoder::Normalise(const WeightRef& ref) {
+  const float* weight = LoadVector(ref);
   const Workspace& work = *parts_.workspace;
   const int64_t hidden = parts_.config->hidden;
   const auto tokens = static_cast<int64_t>(batch_.size());
@@ -90,16 +179,21 @@ void Decoder::Normalise(const WeightRef& ref, const WeightUnit& unit,
   });
 }
 
-void Decoder::Project(const WeightRef& weight, const WeightRef& bias,
-                      const WeightUnit& unit, const std::byte* buffer,
-                      float* out) {
-  Activations& activations = parts_.workspace->activations;
-  Matmul(*parts_.ops, *parts_.parallel, Resolve(weight, unit, buffer),
-         activations, out, weight.rows);
+void Decoder::NormaliseLogitRows() {
+  const float* weight = LoadVector(parts_.map->final_norm);
+  const Workspace& work = *parts_.workspace;
+  const int64_t hidden = parts_.config->hidden;
+  for (size_t row = 0; row < logit_tokens_.size(); ++row) {
+    NormaliseRow(work.x + logit_tokens_[row] * hidden, weight,
+                 work.head_in + static_cast<int64_t>(row) * hidden);
+  }
+}
+
+void Decoder::AddBias(const WeightRef& bias, float* out) {
   if (!bias.present()) return;
-  const float* values = LoadVector(bias, unit, buffer);
-  for (int64_t t = 0; t < activations.tokens(); ++t)
-    parts_.ops->add(values, weight.rows, out + t * weight.rows);
+  const float* values = LoadVector(bias);
+  for (int64_t t = 0; t < static_cast<int64_t>(batch_.size()); ++t)
+    parts_.ops->add(values, bias.cols, out + t * bias.cols);
 }
 
 void Decoder::AddToResidual(const float* x) {
@@ -109,26 +203,6 @@ void Decoder::AddToResidual(const float* x) {
         parts_.ops->add(x + begin * hidden, (end - begin) * hidden,
                         parts_.workspace->x + begin * hidden);
       });
-}
-
-void Decoder::RunAttention(const LayerWeights& weights, const WeightUnit& unit,
-                           const std::byte* buffer, int64_t layer) {
-  Workspace& work = *parts_.workspace;
-  const LayerShape& shape = parts_.config->layers[static_cast<size_t>(layer)];
-  const auto tokens = static_cast<int64_t>(batch_.size());
-  Normalise(weights.attn_norm, unit, buffer);
-  work.activations.Set(work.normed, tokens, parts_.config->hidden,
-                       parts_.config->hidden);
-  Project(weights.q, weights.q_bias, unit, buffer, work.q);
-  Project(weights.k, weights.k_bias, unit, buffer, work.k);
-  Project(weights.v, weights.v_bias, unit, buffer, work.v);
-  RotateAndStore(shape, layer);
-  Attend(shape, layer);
-  const int64_t width = shape.heads * shape.value_dim;
-  work.activations.Set(work.attended, tokens, width, width);
-  Project(weights.attn_output, weights.attn_output_bias, unit, buffer,
-          work.projected);
-  AddToResidual(work.projected);
 }
 
 void Decoder::RotateAndStore(const LayerShape& shape, int64_t layer) {
@@ -205,68 +279,35 @@ void Decoder::Attend(const LayerShape& shape, int64_t layer) {
                        });
 }
 
-Status Decoder::RunFfn(const LayerWeights& weights, const WeightUnit& unit,
-                       const std::byte* buffer, int64_t layer) {
-  Workspace& work = *parts_.workspace;
-  const int64_t hidden = parts_.config->hidden;
-  const int64_t ffn = parts_.config->layers[static_cast<size_t>(layer)].ffn;
-  const auto tokens = static_cast<int64_t>(batch_.size());
-  // With a parallel residual the attention's norm serves both.
-  if (weights.ffn_norm.present()) Normalise(weights.ffn_norm, unit, buffer);
-  work.activations.Set(work.normed, tokens, hidden, hidden);
-  Project(weights.gate, {}, unit, buffer, work.gate);
-  Project(weights.up, {}, unit, buffer, work.up);
-  parts_.parallel->For(tokens * ffn, 1024, [&](int64_t begin, int64_t end) {
-    parts_.ops->swiglu(work.gate + begin, work.up + begin, end - begin,
-                       work.gate + begin);
-  });
-  work.activations.Set(work.gate, tokens, ffn, ffn);
-  Project(weights.down, {}, unit, buffer, work.projected);
-  AddToResidual(work.projected);
-  if (!parts_.ops->all_finite(work.x, tokens * hidden)) {
-    return absl::InternalError(absl::StrFormat(
-        "the output of layer %d is not finite (infinity or NaN): the weights "
-        "are damaged or exceed the range of the arithmetic",
-        layer));
-  }
-  return absl::OkStatus();
-}
-
-void Decoder::RunFinalNorm(const WeightRef& ref, const WeightUnit& unit,
-                           const std::byte* buffer) {
-  const float* weight = LoadVector(ref, unit, buffer);
+void Decoder::Gate(int64_t ffn) {
   const Workspace& work = *parts_.workspace;
-  const int64_t hidden = parts_.config->hidden;
-  for (size_t row = 0; row < logit_tokens_.size(); ++row) {
-    NormaliseRow(work.x + logit_tokens_[row] * hidden, weight,
-                 work.head_in + static_cast<int64_t>(row) * hidden);
-  }
-  if (logit_rows() > 0) {
-    parts_.workspace->activations.Set(work.head_in, logit_rows(), hidden,
-                                      hidden);
-  }
+  parts_.parallel->For(static_cast<int64_t>(batch_.size()) * ffn, 1024,
+                       [&](int64_t begin, int64_t end) {
+                         parts_.ops->swiglu(work.gate + begin, work.up + begin,
+                                            end - begin, work.gate + begin);
+                       });
 }
 
-Status Decoder::RunHead(const UnitRole& role, const WeightUnit& unit,
-                        const std::byte* buffer) {
-  if (logit_rows() == 0) return absl::OkStatus();
-  Workspace& work = *parts_.workspace;
-  const int64_t vocab = parts_.config->vocab_rows;
-  const int64_t rows = role.weight.rows;
-  float* out = work.logits + role.head_row_begin;
-  Matmul(*parts_.ops, *parts_.parallel, Resolve(role.weight, unit, buffer),
-         work.activations, out, vocab);
-  for (int64_t row = 0; row < logit_rows(); ++row) {
-    if (parts_.config->logit_scale != 1)
-      parts_.ops->scale(parts_.config->logit_scale, rows, out + row * vocab);
-    if (!parts_.ops->all_finite(out + row * vocab, rows)) {
-      return absl::InternalError(
-          absl::StrFormat("logits are not finite (infinity or NaN) in rows %d "
-                          "to %d of the output head",
-                          role.head_row_begin, role.head_row_begin + rows - 1));
-    }
-  }
-  return absl::OkStatus();
+Status Decoder::CheckLayer(int64_t layer) const {
+  const auto tokens = static_cast<int64_t>(batch_.size());
+  if (parts_.ops->all_finite(parts_.workspace->x,
+                             tokens * parts_.config->hidden))
+    return absl::OkStatus();
+  return absl::InternalError(absl::StrFormat(
+      "the output of layer %d is not finite (infinity or NaN): the weights "
+      "are damaged or exceed the range of the arithmetic",
+      layer));
+}
+
+Status Decoder::FinishLogits() {
+  const int64_t count = logit_rows() * parts_.config->vocab_rows;
+  float* logits = parts_.workspace->logits;
+  if (parts_.config->logit_scale != 1)
+    parts_.ops->scale(parts_.config->logit_scale, count, logits);
+  if (parts_.ops->all_finite(logits, count)) return absl::OkStatus();
+  return absl::InternalError(
+      "logits are not finite (infinity or NaN): the output head's weights are "
+      "damaged or exceed the range of the arithmetic");
 }
 
 }  // namespace coldstream

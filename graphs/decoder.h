@@ -59,33 +59,39 @@ class Decoder {
   std::span<const float> logits(int64_t row) const;
 
  private:
-  void RunAttention(const LayerWeights& weights, const WeightUnit& unit,
-                    const std::byte* buffer, int64_t layer);
-  Status RunFfn(const LayerWeights& weights, const WeightUnit& unit,
-                const std::byte* buffer, int64_t layer);
-  void RunFinalNorm(const WeightRef& weight, const WeightUnit& unit,
-                    const std::byte* buffer);
-  Status RunHead(const UnitRole& role, const WeightUnit& unit,
-                 const std::byte* buffer);
+  // Where the rows of a product go: [tokens, stride] floats.
+  struct Output {
+    float* values = nullptr;
+    int64_t stride = 0;
+  };
+  // A pass is these three for every matrix: what it is multiplied with, where
+  // its rows go, and what is done once they are all there.
+  void SetInput(MatrixKind kind, size_t layer);
+  Output OutputOf(MatrixKind kind, size_t layer) const;
+  Status UseOutput(MatrixKind kind, int64_t layer);
 
   // A norm or bias as floats, in workspace.vector.
-  const float* LoadVector(const WeightRef& ref, const WeightUnit& unit,
-                          const std::byte* buffer);
+  const float* LoadVector(const WeightRef& ref);
   // out = norm(in) of one row, by the architecture's kind.
   void NormaliseRow(const float* in, const float* weight, float* out) const;
   // normed = norm(x), for every token.
-  void Normalise(const WeightRef& ref, const WeightUnit& unit,
-                 const std::byte* buffer);
-  // out = weight * activations (+ bias); out: [tokens, weight.rows].
-  void Project(const WeightRef& weight, const WeightRef& bias,
-               const WeightUnit& unit, const std::byte* buffer, float* out);
+  void Normalise(const WeightRef& ref);
+  // head_in = norm(x), for tokens that want logits.
+  void NormaliseLogitRows();
+  // out += bias for every token; out: [tokens, bias.cols]. Nothing if absent.
+  void AddBias(const WeightRef& bias, float* out);
   void AddToResidual(const float* x);
   // Rotates q and k, and stores k and v in the cache.
   void RotateAndStore(const LayerShape& shape, int64_t layer);
   void Attend(const LayerShape& shape, int64_t layer);
+  // gate = swiglu(gate, up); both [tokens, ffn].
+  void Gate(int64_t ffn);
+  Status CheckLayer(int64_t layer) const;
+  Status FinishLogits();
 
   const Parts parts_;
   RopeTable rope_;
+  const std::byte* vectors_ = nullptr;  // unit 0, since it was first run
   Batch batch_;
   std::vector<int64_t> logit_tokens_;  // indices into batch_
   // Scratch, sized by the batch.

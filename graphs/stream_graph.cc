@@ -2,7 +2,7 @@
 
 #include <oneapi/tbb/flow_graph.h>
 
-#include <chrono>
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -17,11 +17,6 @@ namespace coldstream {
 namespace {
 
 namespace flow = oneapi::tbb::flow;
-using Clock = std::chrono::steady_clock;
-
-double Seconds(Clock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
 
 // Messages are small and copyable: indices, never leases.
 struct Step {
@@ -36,6 +31,18 @@ struct Loaded {
 };
 using Admitted = std::tuple<Step, int>;  // step, slot
 using ReadNode = flow::async_node<Admitted, Loaded>;
+using RunNode = flow::multifunction_node<Loaded, std::tuple<int>>;
+
+// Bytes of unit reads that are on their way, for the trace.
+struct BytesInFlight {
+  std::atomic<int64_t> bytes{0};
+  TraceSink* trace = nullptr;
+
+  void Add(int64_t change) {
+    const int64_t now = bytes.fetch_add(change) + change;
+    trace->Count(TraceCounter::kBytesInFlight, TraceNow(), now);
+  }
+};
 
 // One read in flight per slot; lives as long as the graph.
 class SlotRead final : public ReadCompletion {
@@ -43,9 +50,22 @@ class SlotRead final : public ReadCompletion {
   void Begin(const Step& step, int slot, ReadNode::gateway_type* gateway) {
     loaded_ = {step, slot, absl::OkStatus()};
     gateway_ = gateway;
+    unit_ = nullptr;
     windows.clear();
   }
+  // The read is to be traced.
+  void Trace(const WeightUnit* unit, BytesInFlight* in_flight) {
+    unit_ = unit;
+    in_flight_ = in_flight;
+    issued_ns_ = 0;
+  }
+  void OnIssue() override {
+    if (unit_ == nullptr) return;
+    issued_ns_ = TraceNow();
+    in_flight_->Add(static_cast<int64_t>(unit_->read_bytes));
+  }
   void OnRead(Status status) override {
+    if (unit_ != nullptr && issued_ns_ != 0) TraceEnd();
     // Once the message is out this slot may be reused, so keep the gateway.
     ReadNode::gateway_type* const gateway = gateway_;
     loaded_.status = std::move(status);
@@ -56,27 +76,44 @@ class SlotRead final : public ReadCompletion {
   std::vector<ReadWindow> windows;
 
  private:
+  void TraceEnd() {
+    in_flight_->Add(-static_cast<int64_t>(unit_->read_bytes));
+    in_flight_->trace->Span({TraceLane::kDisk, unit_->name, issued_ns_,
+                             TraceNow(), loaded_.step.pass, unit_->read_bytes});
+  }
+
   Loaded loaded_;
   ReadNode::gateway_type* gateway_ = nullptr;
+  const WeightUnit* unit_ = nullptr;  // null: not traced
+  BytesInFlight* in_flight_ = nullptr;
+  int64_t issued_ns_ = 0;
 };
+
+}  // namespace
 
 // The state of one Run. Bodies run on arena threads and OnRead on the reader's,
 // so what they share is atomic or guarded; what only the serial run node
 // touches is marked so.
-class RunState {
+class StreamGraph::RunState {
  public:
-  RunState(Reader* reader, WeightStore* store, int depth, PassRunner* runner,
+  RunState(const Parts& parts, Tally* tally, PassRunner* runner,
            int64_t max_passes, const std::atomic<bool>* cancel)
-      : reader_(reader),
-        store_(store),
+      : parts_(parts),
+        store_(parts.store),
+        tally_(tally),
         runner_(runner),
         max_passes_(max_passes),
         cancel_(cancel),
-        first_pass_(MakeStages(store->NeedsLoadNow())),
-        later_pass_(MakeStages(store->NeedsLoadAlways())),
-        reads_(static_cast<size_t>(depth)) {}
+        first_pass_(MakeStages(store_->NeedsLoadNow())),
+        later_pass_(MakeStages(store_->NeedsLoadAlways())),
+        reads_(static_cast<size_t>(parts.prefetch_depth)),
+        free_slots_(parts.prefetch_depth) {
+    in_flight_.trace = parts.trace;
+  }
 
-  // plan: the next step, or nullopt-like stop.
+  void Begin() { last_end_ns_ = TraceNow(); }
+
+  // plan: the next step; false when there is none.
   bool NextStep(Step* step) {
     if (stopped() || next_.pass == max_passes_) return false;
     *step = next_;
@@ -94,30 +131,32 @@ class RunState {
     gateway->reserve_wait();
     SlotRead& read = reads_[static_cast<size_t>(slot)];
     read.Begin(step, slot, gateway);
+    CountFreeSlots(-1);
     const int unit = StageOf(step).loaded_unit();
     if (unit < 0 || stopped()) {
       read.OnRead(absl::OkStatus());
       return;
     }
-    AppendWindows(store_->units()[static_cast<size_t>(unit)],
-                  store_->Destination(unit, slot), &read.windows);
-    reader_->Submit(read.windows, ReadPriority::kNormal, &read);
+    const WeightUnit& weights = UnitAt(unit);
+    AppendWindows(weights, store_->Destination(unit, slot), &read.windows);
+    if (parts_.trace != nullptr) read.Trace(&weights, &in_flight_);
+    parts_.reader->Submit(read.windows, ReadPriority::kNormal, &read);
   }
 
-  // run: computes a stage and returns the slot. Serial.
-  int RunStage(const Loaded& loaded) {
-    const Clock::time_point begin = Clock::now();
+  // run: computes a stage and sends the slot home. Serial.
+  void RunStage(const Loaded& loaded, RunNode::output_ports_type* ports) {
+    auto& slots = std::get<0>(*ports);
+    held_slot_ = loaded.slot;
     if (!stopped()) {
-      stats.stall_seconds += Seconds(begin - last_end_);
-      const Status status = ComputeStage(loaded);
+      const int64_t begin_ns = TraceNow();
+      CountStall(loaded.step, begin_ns);
+      const Status status = ComputeStage(loaded, [&] { ReturnSlot(&slots); });
       if (!status.ok()) Fail(status);
-      last_end_ = Clock::now();
-      stats.compute_seconds += Seconds(last_end_ - begin);
+      last_end_ns_ = TraceNow();
+      tally_->compute_ns += last_end_ns_ - begin_ns;
     }
-    return loaded.slot;
+    ReturnSlot(&slots);
   }
-
-  void Begin() { last_end_ = Clock::now(); }
 
   void Fail(const Status& status) {
     {
@@ -132,8 +171,6 @@ class RunState {
     return status_;
   }
 
-  StreamStats stats;  // of this run; the run node's
-
  private:
   const std::vector<Stage>& StagesOf(int64_t pass) const {
     return pass == 0 ? first_pass_ : later_pass_;
@@ -141,36 +178,66 @@ class RunState {
   const Stage& StageOf(const Step& step) const {
     return StagesOf(step.pass)[static_cast<size_t>(step.stage)];
   }
+  const WeightUnit& UnitAt(int unit) const {
+    return store_->units()[static_cast<size_t>(unit)];
+  }
   bool stopped() const { return stop_.load(std::memory_order_acquire); }
 
   // No further step is planned; what was read ahead is not needed.
   void Stop() {
     stop_.store(true, std::memory_order_release);
-    reader_->CancelQueued();
+    parts_.reader->CancelQueued();
   }
 
-  Status ComputeStage(const Loaded& loaded) {
+  template <typename Slots>
+  void ReturnSlot(Slots* slots) {
+    if (held_slot_ < 0) return;
+    CountFreeSlots(1);
+    slots->try_put(std::exchange(held_slot_, -1));
+  }
+
+  template <typename ReleaseSlot>
+  Status ComputeStage(const Loaded& loaded, const ReleaseSlot& release_slot) {
     RETURN_IF_ERROR(loaded.status);
     RETURN_IF_ERROR(CheckCancelled());
     const Step& step = loaded.step;
     const Stage& stage = StageOf(step);
+    const int cold = stage.loaded_unit();
+    if (cold >= 0 && store_->resident(cold)) store_->MarkLoaded(cold);
+    if (cold < 0 || store_->resident(cold)) release_slot();
     if (stage.begin == 0) RETURN_IF_ERROR(runner_->BeginPass(step.pass));
     for (int unit = stage.begin; unit < stage.end; ++unit) {
-      if (unit == stage.loaded_unit() && store_->resident(unit))
-        store_->MarkLoaded(unit);
       const Status status =
           runner_->RunUnit(unit, store_->Destination(unit, loaded.slot));
       // A cancelled kernel leaves its work half done: whatever came of it, the
       // interruption is the reason.
       RETURN_IF_ERROR(CheckCancelled());
       RETURN_IF_ERROR(status);
+      ++tally_->units;
+      if (unit == cold) release_slot();
     }
     if (stage.end < static_cast<int>(store_->units().size()))
       return absl::OkStatus();
     ASSIGN_OR_RETURN(const bool more, runner_->EndPass(step.pass));
-    ++stats.passes;
+    ++tally_->passes;
     if (!more) Stop();
     return absl::OkStatus();
+  }
+
+  void CountStall(const Step& step, int64_t begin_ns) {
+    tally_->stall_ns += begin_ns - last_end_ns_;
+    const int unit = StageOf(step).loaded_unit();
+    if (parts_.trace == nullptr || unit < 0) return;
+    const WeightUnit& weights = UnitAt(unit);
+    parts_.trace->Span({TraceLane::kStall,
+                        absl::StrFormat("waits for disk: %s", weights.name),
+                        last_end_ns_, begin_ns, step.pass, weights.read_bytes});
+  }
+
+  void CountFreeSlots(int change) {
+    if (parts_.trace == nullptr) return;
+    const int now = free_slots_.fetch_add(change) + change;
+    parts_.trace->Count(TraceCounter::kFreeSlots, TraceNow(), now);
   }
 
   Status CheckCancelled() const {
@@ -179,8 +246,9 @@ class RunState {
     return absl::OkStatus();
   }
 
-  Reader* const reader_;
+  const Parts& parts_;
   WeightStore* const store_;
+  Tally* const tally_;
   PassRunner* const runner_;
   const int64_t max_passes_;
   const std::atomic<bool>* const cancel_;
@@ -189,68 +257,69 @@ class RunState {
   Step next_;                            // the plan node's
   std::vector<SlotRead> reads_;          // by slot
   std::atomic<bool> stop_{false};
-  Clock::time_point last_end_;  // the run node's
+  std::atomic<int> free_slots_;  // for the trace
+  BytesInFlight in_flight_;      // for the trace
+  int64_t last_end_ns_ = 0;      // the run node's
+  int held_slot_ = -1;           // the run node's; -1: sent home
   std::mutex mutex_;
   Status status_;  // the first error; guarded by mutex_
 };
 
-void RunGraph(RunState* state, int depth) {
-  flow::graph graph;
-  flow::input_node<Step> plan(graph,
-                              [state](oneapi::tbb::flow_control& control) {
-                                Step step;
-                                if (!state->NextStep(&step)) control.stop();
-                                return step;
-                              });
-  flow::buffer_node<int> free_slots(graph);
-  flow::join_node<Admitted, flow::reserving> admit(graph);
-  ReadNode read(
-      graph, flow::unlimited,
-      [state](const Admitted& admitted, ReadNode::gateway_type& gateway) {
-        state->BeginRead(admitted, &gateway);
-      });
-  flow::sequencer_node<Loaded> order(
-      graph, [](const Loaded& loaded) { return loaded.step.seq; });
-  flow::function_node<Loaded, int> run(
-      graph, flow::serial,
-      [state](const Loaded& loaded) { return state->RunStage(loaded); });
-
-  flow::make_edge(plan, flow::input_port<0>(admit));
-  flow::make_edge(free_slots, flow::input_port<1>(admit));
-  flow::make_edge(admit, read);
-  flow::make_edge(read, order);
-  flow::make_edge(order, run);
-  flow::make_edge(run, free_slots);
-  for (int slot = 0; slot < depth; ++slot) free_slots.try_put(slot);
-  state->Begin();
-  plan.activate();
-  graph.wait_for_all();
-}
-
-}  // namespace
-
-StreamGraph::StreamGraph(Parallel* parallel, Reader* reader, WeightStore* store,
-                         int prefetch_depth)
-    : parallel_(parallel),
-      reader_(reader),
-      store_(store),
-      prefetch_depth_(prefetch_depth) {}
-
 Status StreamGraph::Run(PassRunner* runner, int64_t max_passes,
                         const std::atomic<bool>* cancel) {
-  RunState state(reader_, store_, prefetch_depth_, runner, max_passes, cancel);
-  parallel_->set_cancel(cancel);
+  RunState state(parts_, &tally_, runner, max_passes, cancel);
+  const int64_t begin_ns = TraceNow();
+  parts_.parallel->set_cancel(cancel);
+  const auto run_graph = [&] {
+    flow::graph graph;
+    flow::input_node<Step> plan(graph, [&](oneapi::tbb::flow_control& control) {
+      Step step;
+      if (!state.NextStep(&step)) control.stop();
+      return step;
+    });
+    flow::buffer_node<int> free_slots(graph);
+    flow::join_node<Admitted, flow::reserving> admit(graph);
+    ReadNode read(
+        graph, flow::unlimited,
+        [&](const Admitted& admitted, ReadNode::gateway_type& gateway) {
+          state.BeginRead(admitted, &gateway);
+        });
+    flow::sequencer_node<Loaded> order(
+        graph, [](const Loaded& loaded) { return loaded.step.seq; });
+    RunNode run(graph, flow::serial,
+                [&](const Loaded& loaded, RunNode::output_ports_type& ports) {
+                  state.RunStage(loaded, &ports);
+                });
+
+    flow::make_edge(plan, flow::input_port<0>(admit));
+    flow::make_edge(free_slots, flow::input_port<1>(admit));
+    flow::make_edge(admit, read);
+    flow::make_edge(read, order);
+    flow::make_edge(order, run);
+    flow::make_edge(flow::output_port<0>(run), free_slots);
+    for (int slot = 0; slot < parts_.prefetch_depth; ++slot)
+      free_slots.try_put(slot);
+    state.Begin();
+    plan.activate();
+    graph.wait_for_all();
+  };
   try {
-    parallel_->Execute([&] { RunGraph(&state, prefetch_depth_); });
+    parts_.parallel->Execute(run_graph);
   } catch (const std::exception& error) {
     state.Fail(absl::InternalError(
         absl::StrFormat("flow graph failed: %s", error.what())));
   }
-  parallel_->set_cancel(nullptr);
-  stats_.passes += state.stats.passes;
-  stats_.compute_seconds += state.stats.compute_seconds;
-  stats_.stall_seconds += state.stats.stall_seconds;
+  parts_.parallel->set_cancel(nullptr);
+  tally_.run_ns += TraceNow() - begin_ns;
   return state.status();
+}
+
+StreamStats StreamGraph::stats() const {
+  const auto seconds = [](const std::atomic<int64_t>& nanoseconds) {
+    return static_cast<double>(nanoseconds.load()) * 1e-9;
+  };
+  return {tally_.passes.load(), tally_.units.load(), seconds(tally_.run_ns),
+          seconds(tally_.compute_ns), seconds(tally_.stall_ns)};
 }
 
 }  // namespace coldstream

@@ -11,7 +11,9 @@
 // read    asks the Reader to fill the slot (or, the first time, a resident
 //         unit's own place) and goes on when it reports;
 // order   puts stages back in sequence (reads may overtake one another);
-// run     computes the stage's units, one stage at a time.
+// run     computes the stage's units, one stage at a time, and sends the slot
+//         home as soon as the unit in it is done with, so that it fills again
+//         while the resident units behind it are computed.
 //
 // Errors travel as a Status in the message. The first one wins, later stages
 // pass through idle, all slots come home, the graph drains and Run returns it.
@@ -24,6 +26,7 @@
 
 #include "base/parallel.h"
 #include "base/status.h"
+#include "base/trace.h"
 #include "io/reader.h"
 #include "scheduler/weight_store.h"
 
@@ -43,16 +46,23 @@ class PassRunner {
 
 struct StreamStats {
   int64_t passes = 0;          // finished
+  int64_t units = 0;           // run
+  double run_seconds = 0;      // inside Run, in all
   double compute_seconds = 0;  // inside PassRunner
   double stall_seconds = 0;    // between stages: weights were not there yet
 };
 
 class StreamGraph {
  public:
-  // All four must outlive the graph; `prefetch_depth` stages may be between
-  // admit and the end of run at once.
-  StreamGraph(Parallel* parallel, Reader* reader, WeightStore* store,
-              int prefetch_depth);
+  // What a graph works with; all of it must outlive the graph.
+  struct Parts {
+    Parallel* parallel = nullptr;
+    Reader* reader = nullptr;
+    WeightStore* store = nullptr;
+    int prefetch_depth = 1;      // stages between admit and their slot's return
+    TraceSink* trace = nullptr;  // reads, stalls and counters; may be null
+  };
+  explicit StreamGraph(const Parts& parts) : parts_(parts) {}
 
   // Runs passes until EndPass says false, `max_passes` are done, something
   // fails, or *cancel becomes true (Cancelled). May be called again afterwards,
@@ -60,14 +70,23 @@ class StreamGraph {
   Status Run(PassRunner* runner, int64_t max_passes,
              const std::atomic<bool>* cancel);
 
-  const StreamStats& stats() const { return stats_; }
+  // Of all runs so far; while one is under way, up to its latest stage. Any
+  // thread.
+  StreamStats stats() const;
 
  private:
-  Parallel* parallel_;
-  Reader* reader_;
-  WeightStore* store_;
-  int prefetch_depth_;
-  StreamStats stats_;
+  // What stats() is made of, written by the run node alone.
+  struct Tally {
+    std::atomic<int64_t> passes{0};
+    std::atomic<int64_t> units{0};
+    std::atomic<int64_t> run_ns{0};
+    std::atomic<int64_t> compute_ns{0};
+    std::atomic<int64_t> stall_ns{0};
+  };
+  class RunState;
+
+  const Parts parts_;
+  Tally tally_;
 };
 
 }  // namespace coldstream

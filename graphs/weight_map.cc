@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "graphs/unit_cutter.h"
 
 namespace coldstream {
 namespace {
@@ -21,9 +22,9 @@ class TensorTaker {
   explicit TensorTaker(const Checkpoint& checkpoint)
       : checkpoint_(checkpoint) {}
 
-  // Adds tensor `name`, of shape [cols] or [cols, rows], to the unit.
-  StatusOr<WeightRef> Take(const std::string& name, int64_t cols, int64_t rows,
-                           WeightUnit* unit) {
+  // Tensor `name`, of shape [cols] or [cols, rows].
+  StatusOr<const TensorInfo*> Take(const std::string& name, int64_t cols,
+                                   int64_t rows) {
     ASSIGN_OR_RETURN(const TensorInfo* tensor, checkpoint_.Get(name));
     if (tensor->cols() != cols || tensor->rows() != rows) {
       return absl::InvalidArgumentError(
@@ -31,15 +32,22 @@ class TensorTaker {
                           name, tensor->cols(), tensor->rows(), cols, rows));
     }
     taken_.insert(name);
-    unit->parts.push_back({tensor->extent, 0});
-    return WeightRef{static_cast<int>(unit->parts.size()) - 1, tensor->type,
-                     rows, cols};
+    return tensor;
   }
 
-  StatusOr<WeightRef> TakeIfThere(const std::string& name, int64_t cols,
-                                  WeightUnit* unit) {
+  // Adds vector `name` to the unit.
+  StatusOr<WeightRef> TakeVector(const std::string& name, int64_t length,
+                                 WeightUnit* unit) {
+    ASSIGN_OR_RETURN(const TensorInfo* tensor, Take(name, length, 1));
+    unit->parts.push_back({tensor->extent, 0});
+    return WeightRef{static_cast<int>(unit->parts.size()) - 1, tensor->type, 1,
+                     length};
+  }
+
+  StatusOr<WeightRef> TakeVectorIfThere(const std::string& name, int64_t length,
+                                        WeightUnit* unit) {
     if (checkpoint_.Find(name) == nullptr) return WeightRef{};
-    return Take(name, cols, 1, unit);
+    return TakeVector(name, length, unit);
   }
 
   void MarkTaken(const std::string& name) { taken_.insert(name); }
@@ -60,97 +68,101 @@ class TensorTaker {
   std::set<std::string, std::less<>> taken_;
 };
 
-Status MapAttention(const std::string& prefix, const ModelConfig& config,
-                    const LayerShape& shape, TensorTaker* taker,
-                    WeightUnit* unit, LayerWeights* weights) {
+StatusOr<LayerVectors> MapVectors(const std::string& prefix,
+                                  const ModelConfig& config,
+                                  const LayerShape& shape, TensorTaker* taker,
+                                  WeightUnit* unit) {
   const int64_t hidden = config.hidden;
-  const int64_t q_width = shape.heads * shape.key_dim;
-  const int64_t k_width = shape.kv_heads * shape.key_dim;
-  const int64_t v_width = shape.kv_heads * shape.value_dim;
-  const int64_t out_width = shape.heads * shape.value_dim;
-  const auto take = [&](const char* name, int64_t cols, int64_t rows) {
-    return taker->Take(prefix + name, cols, rows, unit);
-  };
-  ASSIGN_OR_RETURN(weights->attn_norm, take("attn_norm.weight", hidden, 1));
-  ASSIGN_OR_RETURN(weights->q, take("attn_q.weight", hidden, q_width));
-  ASSIGN_OR_RETURN(weights->k, take("attn_k.weight", hidden, k_width));
-  ASSIGN_OR_RETURN(weights->v, take("attn_v.weight", hidden, v_width));
-  ASSIGN_OR_RETURN(weights->attn_output,
-                   take("attn_output.weight", out_width, hidden));
+  LayerVectors vectors;
+  ASSIGN_OR_RETURN(
+      vectors.attn_norm,
+      taker->TakeVector(prefix + "attn_norm.weight", hidden, unit));
+  if (!config.architecture->parallel_residual) {
+    ASSIGN_OR_RETURN(
+        vectors.ffn_norm,
+        taker->TakeVector(prefix + "ffn_norm.weight", hidden, unit));
+  }
   const auto bias = [&](const char* name, int64_t width) {
     return config.architecture->qkv_bias
-               ? taker->Take(prefix + name, width, 1, unit)
-               : taker->TakeIfThere(prefix + name, width, unit);
+               ? taker->TakeVector(prefix + name, width, unit)
+               : taker->TakeVectorIfThere(prefix + name, width, unit);
   };
-  ASSIGN_OR_RETURN(weights->q_bias, bias("attn_q.bias", q_width));
-  ASSIGN_OR_RETURN(weights->k_bias, bias("attn_k.bias", k_width));
-  ASSIGN_OR_RETURN(weights->v_bias, bias("attn_v.bias", v_width));
+  const int64_t k_width = shape.kv_heads * shape.key_dim;
+  const int64_t v_width = shape.kv_heads * shape.value_dim;
+  ASSIGN_OR_RETURN(vectors.q_bias,
+                   bias("attn_q.bias", shape.heads * shape.key_dim));
+  ASSIGN_OR_RETURN(vectors.k_bias, bias("attn_k.bias", k_width));
+  ASSIGN_OR_RETURN(vectors.v_bias, bias("attn_v.bias", v_width));
   ASSIGN_OR_RETURN(
-      weights->attn_output_bias,
-      taker->TakeIfThere(prefix + "attn_output.bias", hidden, unit));
-  return absl::OkStatus();
+      vectors.attn_output_bias,
+      taker->TakeVectorIfThere(prefix + "attn_output.bias", hidden, unit));
+  return vectors;
 }
 
-Status MapFfn(const std::string& prefix, const ModelConfig& config,
-              const LayerShape& shape, TensorTaker* taker, WeightUnit* unit,
-              LayerWeights* weights) {
+// A matrix by the name it has in the file and the shape it must have.
+struct MatrixSpec {
+  MatrixKind kind;
+  const char* name;
+  int64_t cols;
+  int64_t rows;
+};
+
+StatusOr<std::vector<Matrix>> TakeMatrices(const std::string& prefix,
+                                           int64_t layer,
+                                           std::span<const MatrixSpec> specs,
+                                           TensorTaker* taker) {
+  std::vector<Matrix> matrices;
+  for (const MatrixSpec& spec : specs) {
+    ASSIGN_OR_RETURN(const TensorInfo* tensor,
+                     taker->Take(prefix + spec.name, spec.cols, spec.rows));
+    matrices.push_back({spec.kind, layer, tensor});
+  }
+  return matrices;
+}
+
+Status MapLayer(int64_t layer, const ModelConfig& config, uint64_t unit_bytes,
+                TensorTaker* taker, WeightMap* map) {
+  const std::string prefix = absl::StrFormat("blk.%d.", layer);
+  const LayerShape& shape = config.layers[static_cast<size_t>(layer)];
   const int64_t hidden = config.hidden;
-  const auto take = [&](const char* name, int64_t cols, int64_t rows) {
-    return taker->Take(prefix + name, cols, rows, unit);
-  };
-  if (!config.architecture->parallel_residual) {
-    ASSIGN_OR_RETURN(weights->ffn_norm, take("ffn_norm.weight", hidden, 1));
-  }
-  ASSIGN_OR_RETURN(weights->gate, take("ffn_gate.weight", hidden, shape.ffn));
-  ASSIGN_OR_RETURN(weights->up, take("ffn_up.weight", hidden, shape.ffn));
-  ASSIGN_OR_RETURN(weights->down, take("ffn_down.weight", shape.ffn, hidden));
+  ASSIGN_OR_RETURN(
+      map->layers[static_cast<size_t>(layer)],
+      MapVectors(prefix, config, shape, taker, &map->units[kVectorUnit]));
+  const MatrixSpec attention[] = {
+      {MatrixKind::kQ, "attn_q.weight", hidden, shape.heads * shape.key_dim},
+      {MatrixKind::kK, "attn_k.weight", hidden, shape.kv_heads * shape.key_dim},
+      {MatrixKind::kV, "attn_v.weight", hidden,
+       shape.kv_heads * shape.value_dim},
+      {MatrixKind::kAttnOutput, "attn_output.weight",
+       shape.heads * shape.value_dim, hidden}};
+  const MatrixSpec ffn[] = {
+      {MatrixKind::kGate, "ffn_gate.weight", hidden, shape.ffn},
+      {MatrixKind::kUp, "ffn_up.weight", hidden, shape.ffn},
+      {MatrixKind::kDown, "ffn_down.weight", shape.ffn, hidden}};
+  ASSIGN_OR_RETURN(const std::vector<Matrix> first,
+                   TakeMatrices(prefix, layer, attention, taker));
+  CutIntoUnits(prefix + "attention", first, unit_bytes, map);
+  ASSIGN_OR_RETURN(const std::vector<Matrix> second,
+                   TakeMatrices(prefix, layer, ffn, taker));
+  CutIntoUnits(prefix + "ffn", second, unit_bytes, map);
   return absl::OkStatus();
 }
 
-// Cuts the head by rows into even units of at most `limit` bytes each.
-void MapHead(const TensorInfo& tensor, uint64_t limit, WeightMap* map) {
-  const int64_t rows = tensor.rows();
-  const uint64_t row_bytes =
-      RowBytes(tensor.type, static_cast<uint64_t>(tensor.cols()));
-  const uint64_t pieces = (tensor.extent.length + limit - 1) / limit;
-  const int64_t count =
-      std::clamp<int64_t>(static_cast<int64_t>(pieces), 1, rows);
-  const int64_t rows_each = (rows + count - 1) / count;
-  for (int64_t begin = 0; begin < rows; begin += rows_each) {
-    const int64_t piece_rows = std::min(rows_each, rows - begin);
-    WeightUnit unit;
-    unit.name = absl::StrFormat("output.rows.%d", begin);
-    unit.parts.push_back(
-        {{tensor.extent.file,
-          tensor.extent.offset + static_cast<uint64_t>(begin) * row_bytes,
-          static_cast<uint64_t>(piece_rows) * row_bytes},
-         0});
-    map->units.push_back(std::move(unit));
-    map->roles.push_back({UnitKind::kHead,
-                          0,
-                          begin,
-                          {0, tensor.type, piece_rows, tensor.cols()}});
+// The embedding table and the head, which may be one tensor.
+Status MapEnds(const Checkpoint& checkpoint, const ModelConfig& config,
+               uint64_t unit_bytes, TensorTaker* taker, WeightMap* map) {
+  ASSIGN_OR_RETURN(
+      const TensorInfo* embedding,
+      taker->Take("token_embd.weight", config.hidden, config.vocab_rows));
+  map->embedding = {embedding->extent, embedding->type, embedding->rows(),
+                    embedding->cols()};
+  map->tied = checkpoint.Find("output.weight") == nullptr;
+  Matrix head = {MatrixKind::kHead, 0, embedding};
+  if (!map->tied) {
+    ASSIGN_OR_RETURN(head.tensor, taker->Take("output.weight", config.hidden,
+                                              config.vocab_rows));
   }
-}
-
-Status MapLayers(const ModelConfig& config, TensorTaker* taker,
-                 WeightMap* map) {
-  map->layers.resize(config.layers.size());
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    const auto layer = static_cast<int64_t>(i);
-    const std::string prefix = absl::StrFormat("blk.%d.", layer);
-    WeightUnit attention, ffn;
-    attention.name = prefix + "attention";
-    ffn.name = prefix + "ffn";
-    RETURN_IF_ERROR(MapAttention(prefix, config, config.layers[i], taker,
-                                 &attention, &map->layers[i]));
-    RETURN_IF_ERROR(
-        MapFfn(prefix, config, config.layers[i], taker, &ffn, &map->layers[i]));
-    map->units.push_back(std::move(attention));
-    map->roles.push_back({UnitKind::kAttention, layer, 0, {}});
-    map->units.push_back(std::move(ffn));
-    map->roles.push_back({UnitKind::kFfn, layer, 0, {}});
-  }
+  CutIntoUnits("output", {&head, 1}, unit_bytes, map);
   return absl::OkStatus();
 }
 
@@ -174,40 +186,21 @@ uint64_t WeightMap::weight_bytes() const {
 }
 
 StatusOr<WeightMap> MapWeights(const Checkpoint& checkpoint,
-                               const ModelConfig& config) {
+                               const ModelConfig& config, uint64_t unit_bytes) {
   WeightMap map;
   TensorTaker taker(checkpoint);
-  RETURN_IF_ERROR(MapLayers(config, &taker, &map));
-  uint64_t largest = 1;
-  for (const WeightUnit& unit : map.units)
-    largest = std::max(largest, unit.weight_bytes());
-
-  WeightUnit final_norm;
-  final_norm.name = "output_norm";
-  final_norm.pinned = true;
-  UnitRole norm_role{UnitKind::kFinalNorm, 0, 0, {}};
-  ASSIGN_OR_RETURN(norm_role.weight, taker.Take("output_norm.weight",
-                                                config.hidden, 1, &final_norm));
-  map.units.push_back(std::move(final_norm));
-  map.roles.push_back(norm_role);
-
-  WeightUnit unused;  // shape checks only: these two are not streamed whole
-  RETURN_IF_ERROR(
-      taker.Take("token_embd.weight", config.hidden, config.vocab_rows, &unused)
-          .status());
-  const TensorInfo* embedding = checkpoint.Find("token_embd.weight");
-  map.embedding = {embedding->extent, embedding->type, embedding->rows(),
-                   embedding->cols()};
-  const TensorInfo* head = checkpoint.Find("output.weight");
-  map.tied = head == nullptr;
-  if (map.tied) {
-    head = embedding;
-  } else {
-    RETURN_IF_ERROR(
-        taker.Take("output.weight", config.hidden, config.vocab_rows, &unused)
-            .status());
-  }
-  MapHead(*head, largest, &map);
+  WeightUnit vectors;
+  vectors.name = "vectors";
+  vectors.pinned = true;
+  map.units.push_back(std::move(vectors));
+  map.matrices.emplace_back();
+  map.layers.resize(config.layers.size());
+  for (int64_t layer = 0; layer < config.layer_count(); ++layer)
+    RETURN_IF_ERROR(MapLayer(layer, config, unit_bytes, &taker, &map));
+  ASSIGN_OR_RETURN(map.final_norm,
+                   taker.TakeVector("output_norm.weight", config.hidden,
+                                    &map.units[kVectorUnit]));
+  RETURN_IF_ERROR(MapEnds(checkpoint, config, unit_bytes, &taker, &map));
   if (!config.rope.frequency_divisors.empty())
     taker.MarkTaken("rope_freqs.weight");
   RETURN_IF_ERROR(taker.CheckAllTaken());

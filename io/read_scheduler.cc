@@ -301,6 +301,7 @@ void ReadScheduler::Issue() {
                   chunk_bytes_, BlockBytes(files_[file]->alignment())))),
               .due = {}};
     ++request->open_chunks;
+    if (!std::exchange(request->begun, true)) request->completion->OnIssue();
     if (request->rest.done()) {
       issued_.splice(issued_.end(), *queue, request);
       request->queue = &issued_;

@@ -69,6 +69,7 @@ class ReadScheduler final : public Reader {
     ReadCompletion* completion = nullptr;
     Status status;              // the first error
     bool cancelled = false;     // whole only if nothing is to be read again
+    bool begun = false;         // a chunk of it was issued
     int open_chunks = 0;        // places held
     Requests* queue = nullptr;  // the list it is in
   };

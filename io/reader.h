@@ -45,6 +45,9 @@ struct ReadWindow {
 class ReadCompletion {
  public:
   virtual ~ReadCompletion() = default;
+  // The first byte is being asked for: before OnRead, on the same thread, once;
+  // not called for a request that ends before that.
+  virtual void OnIssue() {}
   // Errors: DataLoss (the file ended early), Internal (the device said no;
   // file, offset, length and errno in the message), InvalidArgument (a window
   // that is not aligned), Cancelled.

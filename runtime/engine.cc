@@ -27,27 +27,65 @@ constexpr int64_t kDefaultContext = 4096;
 // Drives the decoder and the client from the graph's run node.
 class Runner final : public PassRunner {
  public:
-  Runner(const Checkpoint& checkpoint, Decoder* decoder, PassClient* client)
-      : checkpoint_(checkpoint), decoder_(decoder), client_(client) {}
+  Runner(EngineCore* core, PassClient* client)
+      : core_(*core),
+        weights_(core->model->weights()),
+        trace_(core->options.trace),
+        client_(client) {}
 
-  Status BeginPass(int64_t) override {
-    RETURN_IF_ERROR(checkpoint_.CheckUnchanged());
+  Status BeginPass(int64_t pass) override {
+    pass_ = pass;
+    RETURN_IF_ERROR(core_.model->checkpoint().CheckUnchanged());
     batch_.clear();
     RETURN_IF_ERROR(client_->NextBatch(&batch_));
-    return decoder_->Begin(batch_);
+    return Traced(TraceLane::kEmbedding, "embedding", 0,
+                  [&] { return core_.decoder->Begin(batch_); });
   }
   Status RunUnit(int unit, const std::byte* weights) override {
-    return decoder_->RunUnit(unit, weights);
+    const WeightUnit& unit_info = weights_.units[static_cast<size_t>(unit)];
+    return Traced(LaneOf(unit), unit_info.name, unit_info.weight_bytes(),
+                  [&] { return core_.decoder->RunUnit(unit, weights); });
   }
   StatusOr<bool> EndPass(int64_t) override {
-    return client_->Consume(*decoder_);
+    return Traced(TraceLane::kSampler, "sample", 0,
+                  [&] { return client_->Consume(*core_.decoder); });
   }
 
  private:
-  const Checkpoint& checkpoint_;
-  Decoder* decoder_;
+  template <typename Body>
+  auto Traced(TraceLane lane, std::string_view name, uint64_t bytes,
+              const Body& body) -> decltype(body()) {
+    if (trace_ == nullptr) return body();
+    const int64_t begin = TraceNow();
+    auto result = body();
+    trace_->Span({lane, name, begin, TraceNow(), pass_, bytes});
+    return result;
+  }
+
+  TraceLane LaneOf(int unit) const {
+    if (unit == kVectorUnit) return TraceLane::kEmbedding;
+    switch (weights_.matrices[static_cast<size_t>(unit)].front().kind) {
+      case MatrixKind::kQ:
+      case MatrixKind::kK:
+      case MatrixKind::kV:
+      case MatrixKind::kAttnOutput:
+        return TraceLane::kAttention;
+      case MatrixKind::kGate:
+      case MatrixKind::kUp:
+      case MatrixKind::kDown:
+        return TraceLane::kFfn;
+      case MatrixKind::kHead:
+        break;
+    }
+    return TraceLane::kHead;
+  }
+
+  EngineCore& core_;
+  const WeightMap& weights_;
+  TraceSink* const trace_;
   PassClient* client_;
   Batch batch_;
+  int64_t pass_ = 0;
 };
 
 const File& EmbeddingFile(const Model& model) {
@@ -138,14 +176,14 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
   core->decoder = std::make_unique<Decoder>(Decoder::Parts{
       &config, &weights, core->ops, core->parallel.get(), core->reader.get(),
       &core->cache, &core->workspace, &core->embedding});
-  core->graph =
-      std::make_unique<StreamGraph>(core->parallel.get(), core->reader.get(),
-                                    &core->store, filled.prefetch_depth);
+  core->graph = std::make_unique<StreamGraph>(
+      StreamGraph::Parts{core->parallel.get(), core->reader.get(), &core->store,
+                         filled.prefetch_depth, filled.trace});
   return core;
 }
 
 Status EngineCore::RunPasses(PassClient* client, int64_t max_passes) {
-  Runner runner(model->checkpoint(), decoder.get(), client);
+  Runner runner(this, client);
   return graph->Run(&runner, max_passes, options.cancel);
 }
 
@@ -180,10 +218,11 @@ bool Engine::direct_io() const {
 }
 
 EngineStats Engine::stats() const {
-  const StreamStats& graph = core_->graph->stats();
+  const StreamStats graph = core_->graph->stats();
   const ReaderStats reader = core_->reader->stats();
-  return {graph.passes, reader.bytes, reader.busy_seconds,
-          graph.compute_seconds, graph.stall_seconds};
+  return {graph.passes,        graph.units,       reader.bytes,
+          reader.busy_seconds, graph.run_seconds, graph.compute_seconds,
+          graph.stall_seconds};
 }
 
 std::vector<std::string> Engine::warnings() const {

@@ -20,6 +20,7 @@
 
 #include "base/cpu_features.h"
 #include "base/status.h"
+#include "base/trace.h"
 #include "io/reader.h"
 #include "runtime/model.h"
 #include "scheduler/memory_plan.h"
@@ -44,12 +45,17 @@ struct EngineOptions {
   // Cancelled soon: at the latest when the kernels at work end their ranges of
   // rows. May be set from a signal handler. Must outlive the engine.
   const std::atomic<bool>* cancel = nullptr;
+  // Told of every read, unit, stall and sampled token. Must outlive the engine.
+  TraceSink* trace = nullptr;
 };
 
 struct EngineStats {
-  int64_t passes = 0;
+  int64_t passes = 0;  // finished
+  int64_t units = 0;   // weight units computed; a pass has weights().units of
+                       // them
   uint64_t bytes_from_disk = 0;
   double disk_busy_seconds = 0;  // at least one read in flight
+  double run_seconds = 0;        // inside finished Generate and Evaluate calls
   double compute_seconds = 0;
   double stall_seconds = 0;  // computation waited for weights
 };
@@ -71,6 +77,8 @@ class Engine {
 
   const Model& model() const;
   const MemoryPlan& plan() const;
+  // Of everything since Create; while a call runs, up to its latest stage. Any
+  // thread.
   EngineStats stats() const;
   int64_t context() const;
   int threads() const;

@@ -12,8 +12,9 @@ StatusOr<std::shared_ptr<const Model>> Model::Open(
   ASSIGN_OR_RETURN(model->checkpoint_,
                    Checkpoint::Open(options.path, {options.direct}));
   ASSIGN_OR_RETURN(model->config_, LoadModelConfig(model->checkpoint_));
-  ASSIGN_OR_RETURN(model->weights_,
-                   MapWeights(model->checkpoint_, model->config_));
+  ASSIGN_OR_RETURN(
+      model->weights_,
+      MapWeights(model->checkpoint_, model->config_, options.unit_bytes));
   StatusOr<std::unique_ptr<Tokenizer>> tokenizer =
       Tokenizer::Create(model->checkpoint_.metadata(), options.tokenizer);
   if (!tokenizer.ok()) {

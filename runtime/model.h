@@ -22,6 +22,7 @@ struct ModelOptions {
   std::string path;
   DirectMode direct = DirectMode::kAuto;
   TokenizerOptions tokenizer = {};
+  uint64_t unit_bytes = kDefaultUnitBytes;  // see MapWeights
 };
 
 class Model {

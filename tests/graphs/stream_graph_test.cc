@@ -52,7 +52,8 @@ struct Rig {
       plan.slot_count = depth;
     }
     store = *WeightStore::Create(units, plan, device.get());
-    graph = std::make_unique<StreamGraph>(&parallel, &reader, &store, depth);
+    graph = std::make_unique<StreamGraph>(
+        StreamGraph::Parts{&parallel, &reader, &store, depth, nullptr});
   }
   std::vector<WeightUnit> units;
   FakeReader reader;

@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
+#include <string>
+#include <vector>
 
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -14,6 +15,7 @@ namespace coldstream {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 struct Mapped {
@@ -22,14 +24,16 @@ struct Mapped {
   WeightMap map;
 };
 
-StatusOr<std::unique_ptr<Mapped>> MapOf(const TinyModelOptions& options) {
+StatusOr<std::unique_ptr<Mapped>> MapOf(
+    const TinyModelOptions& options, uint64_t unit_bytes = kDefaultUnitBytes) {
   auto mapped = std::make_unique<Mapped>();
   const std::string path = mapped->dir.Path("m.gguf");
   RETURN_IF_ERROR(WriteTinyModel(path, options));
   ASSIGN_OR_RETURN(mapped->checkpoint, Checkpoint::Open(path));
   ASSIGN_OR_RETURN(const ModelConfig config,
                    LoadModelConfig(mapped->checkpoint));
-  ASSIGN_OR_RETURN(mapped->map, MapWeights(mapped->checkpoint, config));
+  ASSIGN_OR_RETURN(mapped->map,
+                   MapWeights(mapped->checkpoint, config, unit_bytes));
   return mapped;
 }
 
@@ -37,38 +41,63 @@ TEST(WeightMapTest, UnitsComeInTheOrderOfAPass) {
   const auto mapped = MapOf({.layers = 2});
   ASSERT_THAT(mapped.status(), IsOk());
   const WeightMap& map = (*mapped)->map;
-  ASSERT_GE(map.units.size(), 6u);
-  EXPECT_EQ(map.units[0].name, "blk.0.attention");
-  EXPECT_EQ(map.units[1].name, "blk.0.ffn");
-  EXPECT_EQ(map.units[2].name, "blk.1.attention");
-  EXPECT_EQ(map.units[4].name, "output_norm");
-  EXPECT_TRUE(map.units[4].pinned);
-  EXPECT_EQ(map.roles[5].kind, UnitKind::kHead);
+  std::vector<std::string> names;
+  for (const WeightUnit& unit : map.units) names.push_back(unit.name);
+  EXPECT_THAT(names, ElementsAre("vectors", "blk.0.attention", "blk.0.ffn",
+                                 "blk.1.attention", "blk.1.ffn", "output"));
+  EXPECT_TRUE(map.units[kVectorUnit].pinned);
+  EXPECT_TRUE(map.matrices[kVectorUnit].empty());
 }
 
-// A vocabulary far larger than a layer: the head is cut, every row once.
-TEST(WeightMapTest, TheHeadIsCutIntoUnitsNoLargerThanALayers) {
-  for (bool tied : {false, true}) {
-    const auto mapped = MapOf({.vocab = 5000, .tied = tied});
+// However small the units: the matrices in the order of a pass, each row once.
+TEST(WeightMapTest, CutUnitsHoldEveryRowOnceInOrder) {
+  for (uint64_t unit_bytes : {1u, 5000u, 30000u, 1u << 20}) {
+    const auto mapped = MapOf({.vocab = 5000, .tied = true}, unit_bytes);
     ASSERT_THAT(mapped.status(), IsOk());
     const WeightMap& map = (*mapped)->map;
-    EXPECT_EQ(map.tied, tied);
-    uint64_t largest = 0;
-    for (size_t i = 0; i < map.units.size(); ++i)
-      if (map.roles[i].kind == UnitKind::kFfn)
-        largest = std::max(largest, map.units[i].weight_bytes());
-    int64_t next_row = 0;
-    int pieces = 0;
-    for (size_t i = 0; i < map.units.size(); ++i) {
-      if (map.roles[i].kind != UnitKind::kHead) continue;
-      EXPECT_LE(map.units[i].weight_bytes(), largest);
-      EXPECT_EQ(map.roles[i].head_row_begin, next_row);
-      next_row += map.roles[i].weight.rows;
-      ++pieces;
+    EXPECT_TRUE(map.tied);
+    std::vector<MatrixRows> whole;  // the slices put together again
+    for (size_t unit = 1; unit < map.units.size(); ++unit) {
+      ASSERT_FALSE(map.matrices[unit].empty());
+      for (const MatrixRows& rows : map.matrices[unit]) {
+        if (rows.row_begin == 0) {
+          EXPECT_TRUE(whole.empty() || whole.back().last);
+          whole.push_back(rows);
+          continue;
+        }
+        EXPECT_EQ(rows.row_begin % 64, 0);
+        EXPECT_EQ(rows.row_begin, whole.back().weight.rows);
+        EXPECT_EQ(rows.kind, whole.back().kind);
+        EXPECT_EQ(rows.layer, whole.back().layer);
+        whole.back().weight.rows += rows.weight.rows;
+        whole.back().last = rows.last;
+      }
     }
-    EXPECT_EQ(next_row, 5000);
-    EXPECT_GT(pieces, 1);
+    ASSERT_EQ(whole.size(), 2u * 7u + 1u);
+    for (size_t i = 0; i + 1 < whole.size(); ++i) {
+      EXPECT_EQ(whole[i].kind, static_cast<MatrixKind>(i % 7));
+      EXPECT_EQ(whole[i].layer, static_cast<int64_t>(i / 7));
+      EXPECT_TRUE(whole[i].last);
+    }
+    EXPECT_EQ(whole.back().kind, MatrixKind::kHead);
+    EXPECT_EQ(whole.back().weight.rows, 5000);
   }
+}
+
+TEST(WeightMapTest, UnitsAreEvenAndNoLargerThanAskedButForATile) {
+  const auto mapped = MapOf({.vocab = 5000}, 40000);
+  ASSERT_THAT(mapped.status(), IsOk());
+  const WeightMap& map = (*mapped)->map;
+  uint64_t smallest = ~uint64_t{0}, tile = 0;
+  for (size_t unit = 1; unit < map.units.size(); ++unit) {
+    if (map.matrices[unit].front().kind != MatrixKind::kHead) continue;
+    const WeightRef& rows = map.matrices[unit].front().weight;
+    tile = 64 * RowBytes(rows.type, static_cast<uint64_t>(rows.cols));
+    EXPECT_LE(map.units[unit].weight_bytes(), 40000 + tile);
+    if (!map.matrices[unit].front().last)
+      smallest = std::min(smallest, map.units[unit].weight_bytes());
+  }
+  EXPECT_GE(smallest, 20000u);
 }
 
 TEST(WeightMapTest, EveryByteButTheEmbeddingBelongsToOneUnit) {

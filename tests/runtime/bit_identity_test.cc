@@ -35,19 +35,24 @@ struct Setting {
 class BitIdentityTest : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    const std::string path = dir_.path() + "/model.gguf";
     TinyModelOptions options;
     options.layers = GetParam();
     options.tied = GetParam() % 2 == 0;
-    ASSERT_TRUE(WriteTinyModel(path, options).ok());
-    auto model = Model::Open({.path = path});
-    ASSERT_TRUE(model.ok()) << model.status();
-    model_ = *model;
+    ASSERT_TRUE(WriteTinyModel(Path(), options).ok());
+    OpenModel(kDefaultUnitBytes);
     std::mt19937 random(3);
     for (int i = 0; i < 13; ++i)
       tokens_.push_back(static_cast<TokenId>(random() % 300));
     resident_ = Logits({.ram = uint64_t{1} << 30});
     ASSERT_FALSE(resident_.empty());
+  }
+
+  std::string Path() const { return dir_.path() + "/model.gguf"; }
+
+  void OpenModel(uint64_t unit_bytes) {
+    auto model = Model::Open({.path = Path(), .unit_bytes = unit_bytes});
+    ASSERT_TRUE(model.ok()) << model.status();
+    model_ = *model;
   }
 
   EngineOptions OptionsFor(const Setting& setting) const {
@@ -150,6 +155,22 @@ TEST_P(BitIdentityTest, DelaysShortReadsAndReorderingChangeNothing) {
       // A ring no smaller than the model means that it is resident instead.
       if (setting.depth == 1) {
         EXPECT_GT(last_plan_.pass_read_bytes, 0u);
+      }
+    }
+  }
+}
+
+TEST_P(BitIdentityTest, UnitsOfAnySizeGiveTheSameLogits) {
+  for (uint64_t unit_bytes : {uint64_t{1}, uint64_t{4000}, uint64_t{20000}}) {
+    OpenModel(unit_bytes);
+    for (int depth : {1, 3}) {
+      for (int threads : {1, 3}) {
+        Setting setting{.depth = depth, .threads = threads};
+        for (uint64_t more : {0, 40000, 1 << 20}) {
+          setting.ram = Least(depth, threads) + more;
+          ExpectSame(setting, absl::StrFormat("units of %d, depth %d, +%d",
+                                              unit_bytes, depth, more));
+        }
       }
     }
   }

@@ -5,23 +5,24 @@
 namespace coldstream {
 namespace {
 
-TEST(PassScheduleTest, ResidentUnitsRideAlongWithTheNextColdOne) {
-  const auto stages = MakeStages({false, true, false, false, true});
+TEST(PassScheduleTest, ResidentUnitsRideAlongWithTheColdOneBeforeThem) {
+  const auto stages = MakeStages({true, false, true, false, false});
   ASSERT_EQ(stages.size(), 2u);
   EXPECT_EQ(stages[0].begin, 0);
   EXPECT_EQ(stages[0].end, 2);
-  EXPECT_EQ(stages[0].loaded_unit(), 1);
+  EXPECT_EQ(stages[0].loaded_unit(), 0);
   EXPECT_EQ(stages[1].begin, 2);
   EXPECT_EQ(stages[1].end, 5);
-  EXPECT_EQ(stages[1].loaded_unit(), 4);
+  EXPECT_EQ(stages[1].loaded_unit(), 2);
 }
 
-TEST(PassScheduleTest, ATailOfResidentUnitsLoadsNothing) {
-  const auto stages = MakeStages({true, false, false});
+TEST(PassScheduleTest, ResidentUnitsAtTheBeginningLoadNothing) {
+  const auto stages = MakeStages({false, false, true});
   ASSERT_EQ(stages.size(), 2u);
-  EXPECT_EQ(stages[1].begin, 1);
-  EXPECT_EQ(stages[1].end, 3);
-  EXPECT_EQ(stages[1].loaded_unit(), -1);
+  EXPECT_EQ(stages[0].begin, 0);
+  EXPECT_EQ(stages[0].end, 2);
+  EXPECT_EQ(stages[0].loaded_unit(), -1);
+  EXPECT_EQ(stages[1].loaded_unit(), 2);
 }
 
 TEST(PassScheduleTest, AllResidentIsOneStageThatReadsNothing) {
