@@ -71,7 +71,7 @@ struct ReaderOptions {
   // For tests: puts something between the policy and the backend, for example
   // tests/support/faulty_backend.h, or replaces the backend altogether.
   std::function<std::unique_ptr<ReadBackend>(std::unique_ptr<ReadBackend>)>
-      wrap_backend;
+      wrap_backend = {};
 };
 
 struct ReaderStats {

@@ -14,11 +14,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
-#include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -26,6 +24,7 @@
 
 #include "base/host_memory.h"
 #include "io/reader.h"
+#include "scheduler/file_sweep.h"
 
 namespace coldstream {
 namespace {
@@ -57,63 +56,6 @@ double CpuSeconds() {
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
-
-// Streams the file through a ring of slots, each refilled as soon as it is
-// full, as the engine does with units whose computation takes no time.
-class Stream {
- public:
-  Stream(Reader* reader, uint64_t begin, uint64_t end,
-         std::vector<HostMemory>* slots)
-      : reader_(reader), end_(end), next_(begin) {
-    for (HostMemory& memory : *slots) slots_.push_back({this, &memory});
-  }
-
-  Status Run() {
-    for (Slot& slot : slots_) slot.Next();
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return finished_ == slots_.size(); });
-    return status_;
-  }
-
- private:
-  struct Slot final : ReadCompletion {
-    Slot(Stream* s, HostMemory* m) : stream(s), memory(m) {}
-
-    // Only one slot's Next runs at a time: they start on one thread, and go on
-    // from the reader's.
-    void Next() {
-      const uint64_t offset = stream->next_.fetch_add(memory->size());
-      if (offset >= stream->end_) return stream->Finish();
-      const ReadWindow window{
-          0, offset, std::min<uint64_t>(memory->size(), stream->end_ - offset),
-          memory->data()};
-      stream->reader_->Submit({&window, 1}, ReadPriority::kNormal, this);
-    }
-    void OnRead(Status status) override {
-      if (status.ok()) return Next();
-      stream->status_ = status;
-      stream->Finish();
-    }
-
-    Stream* stream;
-    HostMemory* memory;
-  };
-
-  void Finish() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    ++finished_;
-    changed_.notify_one();
-  }
-
-  Reader* reader_;
-  const uint64_t end_;
-  std::atomic<uint64_t> next_;
-  std::vector<Slot> slots_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  size_t finished_ = 0;
-  Status status_;
-};
 
 // Threads that compute as long as they live.
 class BusyThreads {
@@ -172,16 +114,14 @@ double Median(std::vector<double> values) {
 
 Status Run(const BenchOptions& options) {
   ASSIGN_OR_RETURN(auto file, File::Open(options.path, DirectMode::kAuto));
-  std::vector<HostMemory> slots;
-  std::vector<std::span<std::byte>> spans;
-  for (int i = 0; i < options.slots; ++i) {
-    ASSIGN_OR_RETURN(auto slot,
-                     HostMemory::Allocate(options.slot_bytes, "a slot"));
-    slots.push_back(std::move(slot));
-    spans.push_back(slots.back().bytes());
-  }
+  ASSIGN_OR_RETURN(
+      const HostMemory memory,
+      HostMemory::Allocate(
+          options.slot_bytes * static_cast<uint64_t>(options.slots),
+          "the slots"));
+  const std::span<std::byte> slots = memory.bytes();
   ASSIGN_OR_RETURN(auto reader, Reader::Create({file}, options.reader));
-  if (options.register_buffers) reader->RegisterBuffers(spans);
+  if (options.register_buffers) reader->RegisterBuffers({&slots, 1});
   for (const std::string& warning : reader->warnings()) {
     std::fprintf(stderr, "%s\n", warning.c_str());
   }
@@ -202,8 +142,9 @@ Status Run(const BenchOptions& options) {
     const double cpu = CpuSeconds();
     const double start = Seconds();
     const uint64_t begin = part * options.part_bytes;
-    RETURN_IF_ERROR(
-        Stream(reader.get(), begin, begin + options.part_bytes, &slots).Run());
+    RETURN_IF_ERROR(SweepFile(reader.get(),
+                              {0, begin, begin + options.part_bytes}, slots,
+                              options.slot_bytes));
     const double gigabytes = static_cast<double>(options.part_bytes) / 1e9;
     ours.push_back(gigabytes / (Seconds() - start));
     cpu_ms += 1e3 * (CpuSeconds() - cpu) / gigabytes / options.rounds;
