@@ -91,7 +91,9 @@ void ChromeTraceText::AppendSpan(const TraceEvent& span, std::string_view name,
   if (span.value > 0) {
     if (span.pass >= 0) out->push_back(',');
     absl::StrAppendFormat(out, "\"bytes\":%d", span.value);
-    if (duration_ns > 0) {  // bytes a nanosecond are GB a second
+    // Bytes a nanosecond are GB a second. Those of a stall did not move in it.
+    const bool stall = span.index == static_cast<uint8_t>(TraceLane::kStall);
+    if (duration_ns > 0 && !stall) {
       absl::StrAppendFormat(
           out, ",\"GB/s\":%.3f",
           static_cast<double>(span.value) / static_cast<double>(duration_ns));

@@ -85,7 +85,8 @@ TEST_F(ChromeTraceTest, ASpanHasItsLaneTimesAndArguments) {
   trace_->Span({.lane = TraceLane::kStall,
                 .name = "disk",
                 .begin_ns = 5'000'001'234,
-                .end_ns = 5'000'002'235});
+                .end_ns = 5'000'002'235,
+                .bytes = 2'000'000});
   const json trace = Finished();
   const std::vector<json> spans = OfPhase(trace, "X");
   ASSERT_EQ(spans.size(), 2u);
@@ -97,7 +98,8 @@ TEST_F(ChromeTraceTest, ASpanHasItsLaneTimesAndArguments) {
             json({{"pass", 2}, {"bytes", 2'000'000}, {"GB/s", 4.0}}));
   EXPECT_EQ(spans[1]["ts"], 1.233);
   EXPECT_EQ(spans[1]["dur"], 1.001);
-  EXPECT_EQ(spans[1]["args"], json::object());
+  // The bytes waited for: no rate.
+  EXPECT_EQ(spans[1]["args"], json({{"bytes", 2'000'000}}));
 }
 
 TEST_F(ChromeTraceTest, TheEarliestEventIsTheOrigin) {
