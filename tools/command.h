@@ -49,6 +49,7 @@ void AddEvalCommand(CLI::App& app, CommandBody* chosen);
 void AddInspectCommand(CLI::App& app, CommandBody* chosen);
 void AddRunCommand(CLI::App& app, CommandBody* chosen);
 void AddSynthCommand(CLI::App& app, CommandBody* chosen);
+void AddTraceCommand(CLI::App& app, CommandBody* chosen);
 
 }  // namespace coldstream
 
