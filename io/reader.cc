@@ -13,22 +13,20 @@
 namespace coldstream {
 namespace {
 
-constexpr int kMaxDepth = 4096;
 constexpr int kMaxPreadThreads = 1024;
-constexpr uint64_t kMinChunkBytes = 4096;
-constexpr uint64_t kMaxChunkBytes = uint64_t{1} << 30;
 
 Status CheckOptions(const ReaderOptions& options) {
-  if (options.depth < 1 || options.depth > kMaxDepth) {
+  if (options.depth < 1 || options.depth > kMaxIoDepth) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "I/O depth %d is not in 1..%d", options.depth, kMaxDepth));
+        "I/O depth %d is not in 1..%d", options.depth, kMaxIoDepth));
   }
-  if (options.chunk_bytes < kMinChunkBytes ||
-      options.chunk_bytes > kMaxChunkBytes ||
-      options.chunk_bytes % kMinChunkBytes != 0) {
+  if (options.chunk_bytes < kMinIoChunkBytes ||
+      options.chunk_bytes > kMaxIoChunkBytes ||
+      options.chunk_bytes % kMinIoChunkBytes != 0) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "I/O chunk of %d bytes is not a multiple of %d in %d..%d",
-        options.chunk_bytes, kMinChunkBytes, kMinChunkBytes, kMaxChunkBytes));
+        options.chunk_bytes, kMinIoChunkBytes, kMinIoChunkBytes,
+        kMaxIoChunkBytes));
   }
   if (options.pread_threads < 0 || options.pread_threads > kMaxPreadThreads) {
     return absl::InvalidArgumentError(

@@ -61,12 +61,16 @@ enum class ReadPriority {
 
 enum class IoBackendKind { kAuto, kUring, kPread };
 
+inline constexpr int kMaxIoDepth = 4096;
+inline constexpr uint64_t kMinIoChunkBytes = 4096;
+inline constexpr uint64_t kMaxIoChunkBytes = uint64_t{1} << 30;
+
 struct ReaderOptions {
   IoBackendKind backend = IoBackendKind::kAuto;
-  int depth = 16;  // chunks in flight, 1..4096
-  uint64_t chunk_bytes = uint64_t{1}
-                         << 20;  // 4 KiB .. 1 GiB, multiple of 4 KiB
-  int pread_threads = 0;         // 0: min(depth, 16)
+  int depth = 16;  // chunks in flight, 1..kMaxIoDepth
+  // A multiple of kMinIoChunkBytes, up to kMaxIoChunkBytes.
+  uint64_t chunk_bytes = uint64_t{1} << 20;
+  int pread_threads = 0;  // 0: min(depth, 16)
 
   // For tests: puts something between the policy and the backend, for example
   // tests/support/faulty_backend.h, or replaces the backend altogether.

@@ -10,7 +10,6 @@ namespace {
 constexpr int64_t kMaxContext = int64_t{1} << 24;
 constexpr int64_t kMaxBatch = int64_t{1} << 16;
 constexpr int64_t kMaxThreads = 1024;
-constexpr int64_t kMaxIoDepth = 4096;
 constexpr uint64_t kKiB = 1024;
 constexpr uint64_t kGiB = kKiB * kKiB * kKiB;
 constexpr uint64_t kMinRam = kKiB * kKiB;
@@ -73,7 +72,7 @@ void AddIoFlags(CLI::App& app, StreamFlags* flags) {
       ->type_name("N");
   app.add_option("--io-chunk", flags->io_chunk,
                  "Bytes of one read, a multiple of 4k, 4k to 1G (default 1M)")
-      ->transform(SizeIn(4 * kKiB, kGiB, 4 * kKiB))
+      ->transform(SizeIn(kMinIoChunkBytes, kMaxIoChunkBytes, kMinIoChunkBytes))
       ->type_name("SIZE");
 }
 
