@@ -50,6 +50,8 @@ class TraceSink {
   virtual ~TraceSink() = default;
   virtual void Span(const TraceSpan& span) = 0;
   virtual void Count(TraceCounter counter, int64_t at_ns, int64_t value) = 0;
+  // All the memory it will ever take, for the engine's plan.
+  virtual uint64_t memory_bytes() const { return 0; }
 };
 
 inline int64_t TraceNow() {

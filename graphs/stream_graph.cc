@@ -111,7 +111,7 @@ class StreamGraph::RunState {
     in_flight_.trace = parts.trace;
   }
 
-  void Begin() { last_end_ns_ = TraceNow(); }
+  void Begin() { counted_ns_ = TraceNow(); }
 
   // plan: the next step; false when there is none.
   bool NextStep(Step* step) {
@@ -148,12 +148,10 @@ class StreamGraph::RunState {
     auto& slots = std::get<0>(*ports);
     held_slot_ = loaded.slot;
     if (!stopped()) {
-      const int64_t begin_ns = TraceNow();
-      CountStall(loaded.step, begin_ns);
+      CountStall(loaded.step);
       const Status status = ComputeStage(loaded, [&] { ReturnSlot(&slots); });
       if (!status.ok()) Fail(status);
-      last_end_ns_ = TraceNow();
-      tally_->compute_ns += last_end_ns_ - begin_ns;
+      CountCompute();
     }
     ReturnSlot(&slots);
   }
@@ -215,6 +213,7 @@ class StreamGraph::RunState {
       RETURN_IF_ERROR(status);
       ++tally_->units;
       if (unit == cold) release_slot();
+      CountCompute();
     }
     if (stage.end < static_cast<int>(store_->units().size()))
       return absl::OkStatus();
@@ -224,14 +223,23 @@ class StreamGraph::RunState {
     return absl::OkStatus();
   }
 
-  void CountStall(const Step& step, int64_t begin_ns) {
-    tally_->stall_ns += begin_ns - last_end_ns_;
+  // Time is a stall from where it was last counted up to a stage's begin, and
+  // computation from there on. Counted after every unit, so that EndPass sees
+  // the figures of its pass.
+  void CountStall(const Step& step) {
+    const int64_t since = std::exchange(counted_ns_, TraceNow());
+    tally_->stall_ns += counted_ns_ - since;
     const int unit = StageOf(step).loaded_unit();
     if (parts_.trace == nullptr || unit < 0) return;
     const WeightUnit& weights = UnitAt(unit);
     parts_.trace->Span({TraceLane::kStall,
                         absl::StrFormat("waits for disk: %s", weights.name),
-                        last_end_ns_, begin_ns, step.pass, weights.read_bytes});
+                        since, counted_ns_, step.pass, weights.read_bytes});
+  }
+
+  void CountCompute() {
+    const int64_t since = std::exchange(counted_ns_, TraceNow());
+    tally_->compute_ns += counted_ns_ - since;
   }
 
   void CountFreeSlots(int change) {
@@ -259,7 +267,7 @@ class StreamGraph::RunState {
   std::atomic<bool> stop_{false};
   std::atomic<int> free_slots_;  // for the trace
   BytesInFlight in_flight_;      // for the trace
-  int64_t last_end_ns_ = 0;      // the run node's
+  int64_t counted_ns_ = 0;       // the run node's: stats hold the time up to it
   int held_slot_ = -1;           // the run node's; -1: sent home
   std::mutex mutex_;
   Status status_;  // the first error; guarded by mutex_

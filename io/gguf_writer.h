@@ -52,8 +52,9 @@ class GgufWriter {
     return AddTensor(name, type, std::span(shape.begin(), shape.size()));
   }
 
-  // The size the file will have.
+  // The size the file will have, and its first bytes, up to the tensors' data.
   uint64_t file_bytes() const;
+  std::string Header() const;
 
   // Writes the header.
   Status Begin(const std::string& path);
@@ -72,7 +73,6 @@ class GgufWriter {
 
   Status CheckDeclaring(const char* what, std::string_view name) const;
   uint64_t header_bytes() const;
-  std::string Header() const;
   Status Pad(uint64_t until);
 
   const uint32_t alignment_;

@@ -39,6 +39,7 @@ class ChromeTrace : public TraceSink {
 
   void Span(const TraceSpan& span) override;
   void Count(TraceCounter counter, int64_t at_ns, int64_t value) override;
+  uint64_t memory_bytes() const override { return kMemoryBytes; }
 
   // Again: the same answer.
   Status Finish();

@@ -1,28 +1,13 @@
 #include "runtime/engine.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_format.h"
-#include "base/system_limits.h"
 #include "runtime/engine_core.h"
+#include "runtime/engine_plan.h"
 #include "runtime/session.h"
 
 namespace coldstream {
 namespace {
-
-// Code, libraries, stacks, the arena, the ring and the heap's slack: measured 9
-// to 11 MiB with two threads and everything else accounted for
-// (tests/tools/run_command_test.cc holds the real peak against the cap).
-constexpr uint64_t kProcessBytes = uint64_t{14} << 20;
-constexpr uint64_t kThreadBytes = uint64_t{256} << 10;
-
-// Left to others when the budget is the machine's own: 1/16, at least 64 MiB.
-uint64_t HeadRoom(uint64_t available) {
-  return std::max(available / 16, uint64_t{64} << 20);
-}
-
-constexpr int64_t kDefaultContext = 4096;
 
 // Drives the decoder and the client from the graph's run node.
 class Runner final : public PassRunner {
@@ -88,72 +73,20 @@ class Runner final : public PassRunner {
   int64_t pass_ = 0;
 };
 
-const File& EmbeddingFile(const Model& model) {
-  return *model.checkpoint().files()[static_cast<size_t>(
-      model.weights().embedding.extent.file)];
-}
-
 }  // namespace
-
-DefaultBudget DefaultRamBudget() {
-  const MemoryLimit limit = AvailableMemory();
-  const uint64_t head_room = HeadRoom(limit.bytes);
-  return {limit.bytes > head_room ? limit.bytes - head_room : 0, limit.source};
-}
-
-Status EngineCore::FillDefaults() {
-  const ModelConfig& config = model->config();
-  if (options.ram_bytes == 0) options.ram_bytes = DefaultRamBudget().bytes;
-  if (options.threads == 0) options.threads = DefaultThreads();
-  if (options.context == 0)
-    options.context = std::min(kDefaultContext, config.train_context);
-  const auto check = [](const char* what, int64_t value, int64_t low,
-                        int64_t high) -> Status {
-    if (value >= low && value <= high) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s is %d, expected %d..%d", what, value, low, high));
-  };
-  RETURN_IF_ERROR(check("the thread count", options.threads, 1, 1024));
-  RETURN_IF_ERROR(check("the context", options.context, 1, int64_t{1} << 31));
-  RETURN_IF_ERROR(
-      check("the batch size", options.batch_tokens, 1, int64_t{1} << 20));
-  RETURN_IF_ERROR(check("the number of logit rows", options.logit_rows, 1,
-                        options.batch_tokens));
-  // A pass cannot hold more tokens than the context.
-  options.batch_tokens = std::min(options.batch_tokens, options.context);
-  options.logit_rows = std::min(options.logit_rows, options.batch_tokens);
-  return absl::OkStatus();
-}
-
-StatusOr<FixedMemory> EngineCore::CountFixedMemory() const {
-  const ModelConfig& config = model->config();
-  FixedMemory fixed;
-  fixed.process =
-      kProcessBytes + kThreadBytes * static_cast<uint64_t>(options.threads);
-  fixed.tokenizer = model->memory_bytes();
-  fixed.kv = KvCache::BytesFor(config, options.context);
-  fixed.activations =
-      Workspace::BytesFor(config, options.batch_tokens, options.logit_rows) +
-      EmbeddingRows::BytesFor(model->weights().embedding, EmbeddingFile(*model),
-                              options.batch_tokens);
-  return fixed;
-}
 
 StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
     std::shared_ptr<const Model> model, const EngineOptions& options) {
   std::unique_ptr<EngineCore> core(new EngineCore);
   core->model = std::move(model);
-  core->options = options;
-  RETURN_IF_ERROR(core->FillDefaults());
+  ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(*core->model, options));
+  core->options = std::move(plan.options);
+  core->plan = std::move(plan.memory);
   const EngineOptions& filled = core->options;
   const ModelConfig& config = core->model->config();
   const WeightMap& weights = core->model->weights();
   ASSIGN_OR_RETURN(core->ops, options.isa ? OpsFor(*options.isa) : SelectOps());
 
-  ASSIGN_OR_RETURN(const FixedMemory fixed, core->CountFixedMemory());
-  ASSIGN_OR_RETURN(core->plan,
-                   PlanMemory(weights.units, fixed, filled.ram_bytes,
-                              filled.prefetch_depth));
   core->device = CreateCpuDevice();
   ASSIGN_OR_RETURN(core->store, WeightStore::Create(weights.units, core->plan,
                                                     core->device.get()));
@@ -187,6 +120,24 @@ Status EngineCore::RunPasses(PassClient* client, int64_t max_passes) {
   return graph->Run(&runner, max_passes, options.cancel);
 }
 
+EngineStats EngineCore::stats() const {
+  const StreamStats stream = graph->stats();
+  const ReaderStats read = reader->stats();
+  return {stream.passes,       stream.units,       read.bytes,
+          read.busy_seconds,   stream.run_seconds, stream.compute_seconds,
+          stream.stall_seconds};
+}
+
+EngineStats Since(const EngineStats& earlier, const EngineStats& now) {
+  return {now.passes - earlier.passes,
+          now.units - earlier.units,
+          now.bytes_from_disk - earlier.bytes_from_disk,
+          now.disk_busy_seconds - earlier.disk_busy_seconds,
+          now.run_seconds - earlier.run_seconds,
+          now.compute_seconds - earlier.compute_seconds,
+          now.stall_seconds - earlier.stall_seconds};
+}
+
 StatusOr<std::unique_ptr<Engine>> Engine::Create(
     std::shared_ptr<const Model> model, const EngineOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<EngineCore> core,
@@ -203,6 +154,7 @@ std::unique_ptr<Session> Engine::NewSession() {
 
 const Model& Engine::model() const { return *core_->model; }
 const MemoryPlan& Engine::plan() const { return core_->plan; }
+const EngineOptions& Engine::options() const { return core_->options; }
 int64_t Engine::context() const { return core_->options.context; }
 int Engine::threads() const { return core_->options.threads; }
 const char* Engine::isa_name() const { return core_->ops->name; }
@@ -217,13 +169,7 @@ bool Engine::direct_io() const {
   return true;
 }
 
-EngineStats Engine::stats() const {
-  const StreamStats graph = core_->graph->stats();
-  const ReaderStats reader = core_->reader->stats();
-  return {graph.passes,        graph.units,       reader.bytes,
-          reader.busy_seconds, graph.run_seconds, graph.compute_seconds,
-          graph.stall_seconds};
-}
+EngineStats Engine::stats() const { return core_->stats(); }
 
 std::vector<std::string> Engine::warnings() const {
   std::vector<std::string> lines = core_->model->checkpoint().warnings();

@@ -34,7 +34,8 @@ struct EngineOptions {
   // Cap on the memory of the process. 0: what the smallest cgroup limit and
   // MemAvailable allow, less head room.
   uint64_t ram_bytes = 0;
-  int prefetch_depth = 2;  // units read ahead, kMin..kMaxPrefetchDepth
+  // Units read ahead, kMin..kMaxPrefetchDepth, or automatic.
+  int prefetch_depth = kAutoPrefetchDepth;
   ReaderOptions reader = {};
   int threads = 0;      // 0: affinity and CPU quota decide
   int64_t context = 0;  // positions; 0: min(4096, what it was trained on)
@@ -60,6 +61,9 @@ struct EngineStats {
   double stall_seconds = 0;  // computation waited for weights
 };
 
+// What came between two stats() of one engine.
+EngineStats Since(const EngineStats& earlier, const EngineStats& now);
+
 class Engine {
  public:
   // Plans memory and takes it; weights are read by the first pass. Errors:
@@ -77,6 +81,7 @@ class Engine {
 
   const Model& model() const;
   const MemoryPlan& plan() const;
+  const EngineOptions& options() const;  // with every default filled in
   // Of everything since Create; while a call runs, up to its latest stage. Any
   // thread.
   EngineStats stats() const;

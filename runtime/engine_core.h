@@ -35,6 +35,8 @@ class EngineCore {
   // Runs passes until the client says stop or `max_passes` are done.
   Status RunPasses(PassClient* client, int64_t max_passes);
 
+  EngineStats stats() const;
+
   std::shared_ptr<const Model> model;
   EngineOptions options;  // with defaults filled in
   const Ops* ops = nullptr;
@@ -52,8 +54,6 @@ class EngineCore {
 
  private:
   EngineCore() = default;
-  Status FillDefaults();
-  StatusOr<FixedMemory> CountFixedMemory() const;
 };
 
 }  // namespace coldstream

@@ -121,6 +121,7 @@ class GenerateClient final : public PassClient {
     if (result_.tokens.empty()) {
       times_->prompt_seconds = SecondsSince(begin_);
       first_token_ = Clock::now();
+      stats_at_first_token_ = core_->stats();
     }
     if (request_.max_tokens == 0) return Finish(FinishReason::kLength);
     ASSIGN_OR_RETURN(
@@ -141,6 +142,7 @@ class GenerateClient final : public PassClient {
     result_.tokens.push_back(next_);
     times_->generated_tokens = static_cast<int64_t>(result_.tokens.size());
     times_->generation_seconds = SecondsSince(first_token_);
+    times_->generation = Since(stats_at_first_token_, core_->stats());
     Emit(stream_.Push(tokenizer_.Decode(next_)));
     if (stream_.stopped()) return Finish(FinishReason::kStopString);
     const auto generated = static_cast<int64_t>(result_.tokens.size());
@@ -176,6 +178,7 @@ class GenerateClient final : public PassClient {
   TokenId next_ = 0;
   Clock::time_point begin_;
   Clock::time_point first_token_;
+  EngineStats stats_at_first_token_;
 };
 
 }  // namespace

@@ -46,6 +46,7 @@ struct SessionTimes {
   double prompt_seconds = 0;  // until the first token could be sampled
   int64_t generated_tokens = 0;
   double generation_seconds = 0;  // from the first token to the last
+  EngineStats generation;         // of the engine over that time
 };
 
 class Session {

@@ -1,6 +1,7 @@
 #include "scheduler/memory_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -36,16 +37,31 @@ bool MustKeep(const WeightUnit& unit, uint64_t largest_cold) {
   return unit.pinned || unit.buffer_bytes > largest_cold;
 }
 
+Split SplitAt(std::span<const WeightUnit> units, uint64_t largest_cold,
+              int depth) {
+  Split split{largest_cold, 0,
+              SlotFootprint(largest_cold) * static_cast<uint64_t>(depth)};
+  for (const WeightUnit& unit : units)
+    if (MustKeep(unit, largest_cold))
+      split.must_keep += ResidentFootprint(unit);
+  return split;
+}
+
+// Sizes worth a split of their own: each at most this share of the next. Units
+// a little larger than the rest are no reason to pin them all in one place.
+constexpr double kSizeStep = 0.8;
+
 std::vector<Split> AllSplits(std::span<const WeightUnit> units, int depth) {
-  std::set<uint64_t> sizes = {0};
+  std::set<uint64_t, std::greater<>> sizes = {0};
   for (const WeightUnit& unit : units)
     if (!unit.pinned) sizes.insert(unit.buffer_bytes);
   std::vector<Split> splits;
-  for (uint64_t size : sizes) {
-    Split split{size, 0, SlotFootprint(size) * static_cast<uint64_t>(depth)};
-    for (const WeightUnit& unit : units)
-      if (MustKeep(unit, size)) split.must_keep += ResidentFootprint(unit);
-    splits.push_back(split);
+  for (const uint64_t size : sizes) {
+    if (!splits.empty() &&
+        static_cast<double>(size) >
+            kSizeStep * static_cast<double>(splits.back().largest_cold))
+      continue;
+    splits.push_back(SplitAt(units, size, depth));
   }
   return splits;
 }
@@ -90,6 +106,27 @@ std::vector<bool> ChooseResidents(std::span<const WeightUnit> units,
   return resident;
 }
 
+uint64_t LargestCold(std::span<const WeightUnit> units,
+                     const std::vector<bool>& resident) {
+  uint64_t largest = 0;
+  for (size_t i = 0; i < units.size(); ++i)
+    if (!resident[i]) largest = std::max(largest, units[i].buffer_bytes);
+  return largest;
+}
+
+// ChooseResidents of `split`; where that happens to keep all of the largest
+// units, what the smaller slots leave is given out too.
+std::vector<bool> FillBudget(std::span<const WeightUnit> units, Split split,
+                             uint64_t room, int depth) {
+  for (;;) {
+    std::vector<bool> resident =
+        ChooseResidents(units, split, room - split.least());
+    const uint64_t largest = LargestCold(units, resident);
+    if (largest == split.largest_cold) return resident;
+    split = SplitAt(units, largest, depth);
+  }
+}
+
 MemoryPlan MakePlan(std::span<const WeightUnit> units, const FixedMemory& fixed,
                     uint64_t budget, int depth, std::vector<bool> resident) {
   MemoryPlan plan;
@@ -97,7 +134,6 @@ MemoryPlan MakePlan(std::span<const WeightUnit> units, const FixedMemory& fixed,
   plan.fixed = fixed;
   plan.resident = std::move(resident);
   plan.resident_offset.resize(units.size());
-  uint64_t largest_cold = 0;
   for (size_t i = 0; i < units.size(); ++i) {
     plan.first_pass_read_bytes += units[i].read_bytes;
     if (plan.resident[i]) {
@@ -105,9 +141,9 @@ MemoryPlan MakePlan(std::span<const WeightUnit> units, const FixedMemory& fixed,
       plan.resident_bytes += ResidentFootprint(units[i]);
     } else {
       plan.pass_read_bytes += units[i].read_bytes;
-      largest_cold = std::max(largest_cold, units[i].buffer_bytes);
     }
   }
+  const uint64_t largest_cold = LargestCold(units, plan.resident);
   plan.slot_bytes = SlotFootprint(largest_cold);
   plan.slot_count = largest_cold == 0 ? 0 : depth;
   return plan;
@@ -148,6 +184,21 @@ uint64_t LeastBudget(std::span<const WeightUnit> units,
   return fixed.total() + least;
 }
 
+int DefaultPrefetchDepth(std::span<const WeightUnit> units,
+                         const FixedMemory& fixed, uint64_t budget,
+                         uint64_t bytes_in_flight) {
+  constexpr int kDoubleBuffer = 2;
+  if (budget < LeastBudget(units, fixed, kDoubleBuffer)) return 1;
+  uint64_t slot = kPageBytes;
+  for (const WeightUnit& unit : units)
+    if (!unit.pinned) slot = std::max(slot, SlotFootprint(unit.buffer_bytes));
+  const uint64_t room = (budget - fixed.total()) / 8;
+  const uint64_t ahead = (2 * bytes_in_flight + slot - 1) / slot;
+  const uint64_t depth = std::min(kDoubleBuffer + ahead, room / slot);
+  return static_cast<int>(
+      std::clamp<uint64_t>(depth, kDoubleBuffer, uint64_t{kMaxPrefetchDepth}));
+}
+
 StatusOr<MemoryPlan> PlanMemory(std::span<const WeightUnit> units,
                                 const FixedMemory& fixed, uint64_t budget,
                                 int prefetch_depth) {
@@ -169,13 +220,12 @@ StatusOr<MemoryPlan> PlanMemory(std::span<const WeightUnit> units,
   uint64_t best_cold = std::numeric_limits<uint64_t>::max();
   for (const Split& split : AllSplits(units, prefetch_depth)) {
     if (split.least() > room) continue;
-    std::vector<bool> resident =
-        ChooseResidents(units, split, room - split.least());
+    std::vector<bool> resident = FillBudget(units, split, room, prefetch_depth);
     uint64_t cold = 0;
     for (size_t i = 0; i < units.size(); ++i)
       if (!resident[i]) cold += units[i].read_bytes;
     // Ties go to the larger split: fewer units forced, a more even spread.
-    if (cold <= best_cold) {
+    if (cold < best_cold) {
       best_cold = cold;
       best = std::move(resident);
     }

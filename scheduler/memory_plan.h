@@ -19,6 +19,7 @@ namespace coldstream {
 
 inline constexpr int kMinPrefetchDepth = 1;
 inline constexpr int kMaxPrefetchDepth = 64;
+inline constexpr int kAutoPrefetchDepth = 0;  // see DefaultPrefetchDepth
 
 // Bytes that are spent whatever the weights do.
 struct FixedMemory {
@@ -58,6 +59,14 @@ StatusOr<MemoryPlan> PlanMemory(std::span<const WeightUnit> units,
 // The smallest budget PlanMemory accepts.
 uint64_t LeastBudget(std::span<const WeightUnit> units,
                      const FixedMemory& fixed, int prefetch_depth);
+
+// A depth that keeps the disk busy: one unit being computed, one behind it, and
+// enough more for twice the reader's `bytes_in_flight`, as far as the slots
+// take no more than an eighth of what the budget leaves for weights. At least 2
+// where that budget works, else 1.
+int DefaultPrefetchDepth(std::span<const WeightUnit> units,
+                         const FixedMemory& fixed, uint64_t budget,
+                         uint64_t bytes_in_flight);
 
 }  // namespace coldstream
 

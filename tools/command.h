@@ -47,6 +47,7 @@ void PrintWarning(std::string_view message);
 
 void AddEvalCommand(CLI::App& app, CommandBody* chosen);
 void AddInspectCommand(CLI::App& app, CommandBody* chosen);
+void AddPlanCommand(CLI::App& app, CommandBody* chosen);
 void AddRunCommand(CLI::App& app, CommandBody* chosen);
 void AddSynthCommand(CLI::App& app, CommandBody* chosen);
 void AddTraceCommand(CLI::App& app, CommandBody* chosen);

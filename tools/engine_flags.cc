@@ -26,6 +26,17 @@ EngineOptions EngineOptionsFrom(const StreamFlags& flags, int64_t positions) {
   return options;
 }
 
+StatusOr<std::unique_ptr<ChromeTrace>> OpenTrace(const StreamFlags& flags) {
+  if (flags.trace.empty()) return std::unique_ptr<ChromeTrace>();
+  return ChromeTrace::Create(flags.trace);
+}
+
+Status FinishTrace(ChromeTrace* trace, const Status& run) {
+  if (trace == nullptr) return run;
+  const Status finished = trace->Finish();
+  return run.ok() ? finished : run;
+}
+
 void PrintEngineWarnings(const Engine& engine) {
   for (const std::string& line : engine.warnings()) PrintWarning(line);
 }

@@ -2,6 +2,10 @@
 #ifndef COLDSTREAM_TOOLS_ENGINE_FLAGS_H_
 #define COLDSTREAM_TOOLS_ENGINE_FLAGS_H_
 
+#include <memory>
+
+#include "base/status.h"
+#include "runtime/chrome_trace.h"
 #include "runtime/engine.h"
 #include "runtime/model.h"
 #include "tools/stream_flags.h"
@@ -13,6 +17,13 @@ ModelOptions ModelOptionsFrom(const StreamFlags& flags);
 // `positions`: what the command will use, taken as the context where -c was not
 // given, so that no memory is kept for tokens that cannot come. 0: unknown.
 EngineOptions EngineOptionsFrom(const StreamFlags& flags, int64_t positions);
+
+// The trace that --trace asks for, or nullptr. Must outlive the engine.
+StatusOr<std::unique_ptr<ChromeTrace>> OpenTrace(const StreamFlags& flags);
+
+// The outcome of a run with its trace finished: the run's error, else the
+// trace's. A run that was interrupted has a trace too.
+Status FinishTrace(ChromeTrace* trace, const Status& run);
 
 // Every warning of the engine, once, on stderr.
 void PrintEngineWarnings(const Engine& engine);

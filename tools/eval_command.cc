@@ -165,6 +165,8 @@ Status Eval(const EvalFlags& flags) {
       count);
   options.batch_tokens = chunk;
   options.logit_rows = chunk;
+  ASSIGN_OR_RETURN(const auto trace, OpenTrace(flags.stream));
+  options.trace = trace.get();
   ASSIGN_OR_RETURN(const auto engine, Engine::Create(model, options));
   PrintEngineWarnings(*engine);
   // Little-endian float32 [tokens][vocab_rows], no header.
@@ -177,10 +179,11 @@ Status Eval(const EvalFlags& flags) {
     ASSIGN_OR_RETURN(out, AtomicFile::Create(flags.logits_out, bytes));
   }
   const auto session = engine->NewSession();
-  ASSIGN_OR_RETURN(const Findings findings,
-                   EvaluateAll(tokens, chunk, out.get(), session.get()));
+  const StatusOr<Findings> findings =
+      EvaluateAll(tokens, chunk, out.get(), session.get());
+  RETURN_IF_ERROR(FinishTrace(trace.get(), findings.status()));
   if (out != nullptr) RETURN_IF_ERROR(out->Commit());
-  PrintFindings(flags, *engine, *session, findings, tokens.size());
+  PrintFindings(flags, *engine, *session, *findings, tokens.size());
   return absl::OkStatus();
 }
 

@@ -14,8 +14,8 @@ namespace {
 using AddCommand = void (*)(CLI::App& app, CommandBody* chosen);
 // In the order of --help.
 constexpr AddCommand kCommands[] = {
-    &AddRunCommand,   &AddEvalCommand,  &AddInspectCommand,
-    &AddSynthCommand, &AddTraceCommand,
+    &AddRunCommand,     &AddEvalCommand,  &AddPlanCommand,
+    &AddInspectCommand, &AddSynthCommand, &AddTraceCommand,
 };
 
 ExitCode Main(int argc, char** argv) {

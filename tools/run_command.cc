@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -83,11 +84,11 @@ void PrintResult(const RunFlags& flags, const Engine& engine,
   if (!flags.stream.json) {
     std::fputc('\n', stdout);
     std::fflush(stdout);
-    std::fprintf(stderr, "%s", ReportText(engine, session.times()).c_str());
-    if (flags.request.sampling.temperature > 0) {
-      std::fprintf(stderr, "seed %s\n",
-                   std::to_string(flags.request.sampling.seed).c_str());
-    }
+    const SamplingOptions& sampling = flags.request.sampling;
+    std::optional<uint64_t> seed;
+    if (sampling.temperature > 0) seed = sampling.seed;
+    std::fprintf(stderr, "%s",
+                 ReportText(engine, session.times(), seed).c_str());
     return;
   }
   nlohmann::ordered_json json = ReportJson(engine, session.times());
@@ -109,6 +110,8 @@ Status Run(RunFlags* flags) {
   EngineOptions options =
       EngineOptionsFrom(flags->stream, PositionsFor(request, *model));
   options.batch_tokens = std::min(options.batch_tokens, prompt_tokens);
+  ASSIGN_OR_RETURN(const auto trace, OpenTrace(flags->stream));
+  options.trace = trace.get();
   ASSIGN_OR_RETURN(const auto engine, Engine::Create(model, options));
   PrintEngineWarnings(*engine);
 
@@ -123,7 +126,7 @@ Status Run(RunFlags* flags) {
       });
   if (result.ok() || result.status().code() == absl::StatusCode::kCancelled)
     PrintResult(*flags, *engine, *session, result, text);
-  return result.status();
+  return FinishTrace(trace.get(), result.status());
 }
 
 }  // namespace

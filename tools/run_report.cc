@@ -1,10 +1,12 @@
 #include "tools/run_report.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/system_limits.h"
 #include "tools/byte_size.h"
+#include "tools/forecast.h"
 
 namespace coldstream {
 namespace {
@@ -24,6 +26,73 @@ std::string Speed(const char* what, double tokens, double seconds) {
   if (tokens <= 0 || seconds <= 0) return "";
   return absl::StrFormat("%s %.0f tokens in %.2f s (%.2f tok/s)  ", what,
                          tokens, seconds, tokens / seconds);
+}
+
+double DiskRate(const EngineStats& stats) {
+  if (stats.disk_busy_seconds <= 0) return 0;
+  return static_cast<double>(stats.bytes_from_disk) / stats.disk_busy_seconds;
+}
+
+// What the run was bound by: over the generation if there was one, else over
+// the prompt. Shares are of that time; they overlap.
+struct RunLimit {
+  Link link = Link::kCompute;
+  double disk_share = 0;
+  double compute_share = 0;
+};
+
+std::optional<RunLimit> FindLimit(const EngineStats& stats, double seconds) {
+  if (seconds <= 0 || stats.passes == 0) return std::nullopt;
+  RunLimit limit;
+  limit.disk_share = stats.disk_busy_seconds / seconds;
+  limit.compute_share = stats.compute_seconds / seconds;
+  if (limit.disk_share > limit.compute_share) limit.link = Link::kDisk;
+  return limit;
+}
+
+// What would help generation, from the rates it ran at. Its computation is
+// shared out among the units by their bytes.
+std::optional<NextSpend> AdviceFor(const Engine& engine,
+                                   const SessionTimes& times) {
+  const EngineStats& stats = times.generation;
+  const MemoryPlan& plan = engine.plan();
+  if (stats.passes == 0 || times.generation_seconds <= 0) return std::nullopt;
+  if (plan.pass_read_bytes > 0 && DiskRate(stats) <= 0) return std::nullopt;
+  const WeightMap& weights = engine.model().weights();
+  const double second_per_byte = stats.compute_seconds /
+                                 static_cast<double>(stats.passes) /
+                                 static_cast<double>(weights.weight_bytes());
+  std::vector<UnitCost> costs;
+  for (const WeightUnit& unit : weights.units) {
+    costs.push_back(
+        {unit.read_bytes,
+         second_per_byte * static_cast<double>(unit.weight_bytes())});
+  }
+  NextSpend spend =
+      FindNextSpend(engine.model(), EnginePlan{engine.options(), plan}, costs,
+                    DiskRate(stats));
+  // The prediction says by how much; from where was measured.
+  const double measured =
+      static_cast<double>(stats.passes) / times.generation_seconds;
+  spend.then_tokens_per_second *= measured / spend.now_tokens_per_second;
+  spend.now_tokens_per_second = measured;
+  return spend;
+}
+
+std::string LimitText(const Engine& engine, const SessionTimes& times) {
+  const bool generated = times.generation.passes > 0;
+  const std::optional<RunLimit> limit =
+      generated ? FindLimit(times.generation, times.generation_seconds)
+                : FindLimit(engine.stats(), times.prompt_seconds);
+  if (!limit) return "";
+  std::string text = absl::StrFormat(
+      "%s limited by %s: disk busy %.0f %%, computing %.0f %% of the time",
+      generated ? "generation" : "prompt", LinkName(limit->link),
+      100 * limit->disk_share, 100 * limit->compute_share);
+  if (const std::optional<NextSpend> spend = AdviceFor(engine, times))
+    absl::StrAppendFormat(&text, "; would help most: %s",
+                          NextSpendText(*spend));
+  return text + "\n";
 }
 
 }  // namespace
@@ -62,6 +131,17 @@ nlohmann::ordered_json ReportJson(const Engine& engine,
   json["disk_busy_seconds"] = stats.disk_busy_seconds;
   json["compute_seconds"] = stats.compute_seconds;
   json["stall_seconds"] = stats.stall_seconds;
+  const std::optional<RunLimit> limit =
+      FindLimit(times.generation, times.generation_seconds);
+  json["limited_by"] = nullptr;
+  if (limit) json["limited_by"] = LinkName(limit->link);
+  json["generation_disk_bytes"] = times.generation.bytes_from_disk;
+  json["generation_disk_busy_seconds"] = times.generation.disk_busy_seconds;
+  json["generation_compute_seconds"] = times.generation.compute_seconds;
+  json["generation_stall_seconds"] = times.generation.stall_seconds;
+  json["advice"] = nullptr;
+  if (const std::optional<NextSpend> spend = AdviceFor(engine, times))
+    json["advice"] = NextSpendText(*spend);
   json["io_backend"] = engine.io_backend();
   json["direct_io"] = engine.direct_io();
   json["prefetch_depth"] = engine.prefetch_depth();
@@ -71,14 +151,17 @@ nlohmann::ordered_json ReportJson(const Engine& engine,
   return json;
 }
 
-std::string ReportText(const Engine& engine, const SessionTimes& times) {
+std::string ReportText(const Engine& engine, const SessionTimes& times,
+                       std::optional<uint64_t> seed) {
   const EngineStats stats = engine.stats();
   const MemoryPlan& plan = engine.plan();
   std::string text =
       Speed("prompt", static_cast<double>(times.prompt_tokens),
             times.prompt_seconds) +
       Speed("generated", DecodedTokens(times), times.generation_seconds);
-  text += absl::StrFormat(
+  if (seed) absl::StrAppendFormat(&text, "seed %d", *seed);
+  absl::StrAppendFormat(
+      &text,
       "\nmemory %s of --ram %s at peak: resident weights %s of %s, %d slots of "
       "%s, KV %s, activations %s\n",
       FormatByteSize(PeakRssBytes()), FormatByteSize(plan.budget),
@@ -86,21 +169,19 @@ std::string ReportText(const Engine& engine, const SessionTimes& times) {
       FormatByteSize(engine.model().weights().weight_bytes()), plan.slot_count,
       FormatByteSize(plan.slot_bytes), FormatByteSize(plan.fixed.kv),
       FormatByteSize(plan.fixed.activations));
-  text += absl::StrFormat(
+  absl::StrAppendFormat(
+      &text,
       "disk %s in %d passes, %s a pass planned, %.2f GB/s while reading (%s, "
       "%s, prefetch depth %d)\n",
       FormatByteSize(stats.bytes_from_disk), stats.passes,
-      FormatByteSize(plan.pass_read_bytes),
-      stats.disk_busy_seconds > 0 ? static_cast<double>(stats.bytes_from_disk) /
-                                        1e9 / stats.disk_busy_seconds
-                                  : 0.0,
+      FormatByteSize(plan.pass_read_bytes), DiskRate(stats) / 1e9,
       engine.io_backend(), engine.direct_io() ? "direct" : "buffered",
       engine.prefetch_depth());
-  text += absl::StrFormat(
-      "computed %.2f s, waited %.2f s for weights (%s, %d threads)\n",
+  absl::StrAppendFormat(
+      &text, "computed %.2f s, waited %.2f s for weights (%s, %d threads)\n",
       stats.compute_seconds, stats.stall_seconds, engine.isa_name(),
       engine.threads());
-  return text;
+  return text + LimitText(engine, times);
 }
 
 }  // namespace coldstream

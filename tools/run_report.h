@@ -2,7 +2,9 @@
 #ifndef COLDSTREAM_TOOLS_RUN_REPORT_H_
 #define COLDSTREAM_TOOLS_RUN_REPORT_H_
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "runtime/engine.h"
@@ -15,8 +17,10 @@ namespace coldstream {
 nlohmann::ordered_json ReportJson(const Engine& engine,
                                   const SessionTimes& times);
 
-// At most five lines for people.
-std::string ReportText(const Engine& engine, const SessionTimes& times);
+// At most five lines for people, the last of which says what limited the run
+// and what would help most. `seed`: of sampling, where there was any.
+std::string ReportText(const Engine& engine, const SessionTimes& times,
+                       std::optional<uint64_t> seed = std::nullopt);
 
 }  // namespace coldstream
 

@@ -15,10 +15,10 @@ constexpr uint64_t kGiB = kKiB * kKiB * kKiB;
 constexpr uint64_t kMinRam = kKiB * kKiB;
 constexpr uint64_t kMaxRam = 64 * 1024 * kGiB;
 
-void AddModelFlags(CLI::App& app, StreamFlags* flags) {
+void AddModelFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
   app.add_option("-m,--model", flags->model,
                  "GGUF file, any part of a split model, or its folder")
-      ->required()
+      ->required(set == StreamFlagSet::kAll)
       ->type_name("PATH");
   app.add_option("-c,--ctx-size", flags->context,
                  "Context: most tokens of prompt and answer together")
@@ -35,18 +35,28 @@ void AddModelFlags(CLI::App& app, StreamFlags* flags) {
   app.add_option("--pre", flags->pre,
                  "Pre-tokenizer to use in place of the file's")
       ->type_name("NAME");
+  if (set == StreamFlagSet::kAll) {
+    app.add_option("--trace", flags->trace,
+                   "Write what happened when, as Chrome trace events (for "
+                   "Perfetto, or coldstream trace)")
+        ->type_name("FILE");
+  }
   app.add_flag("--json", flags->json,
                "Print the result as one JSON object on stdout");
 }
 
-void AddMemoryFlags(CLI::App& app, StreamFlags* flags) {
-  app.add_option("--ram", flags->ram,
-                 "Memory cap of the whole process, e.g. 8G or 1536M (default: "
-                 "what the machine and its control group have free)")
-      ->transform(SizeIn(kMinRam, kMaxRam))
-      ->type_name("SIZE");
+void AddMemoryFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
+  if (set == StreamFlagSet::kAll) {
+    app.add_option("--ram", flags->ram,
+                   "Memory cap of the whole process, e.g. 8G or 1536M "
+                   "(default: what the machine and its control group have "
+                   "free)")
+        ->transform(RamSize())
+        ->type_name("SIZE");
+  }
   app.add_option("--prefetch-depth", flags->prefetch_depth,
-                 "Weight slots read ahead of the arithmetic (default 2)")
+                 "Weight units read ahead of the arithmetic (default: as many "
+                 "as keep the disk busy)")
       ->transform(IntegerIn(kMinPrefetchDepth, kMaxPrefetchDepth))
       ->type_name("N");
 }
@@ -86,9 +96,11 @@ ReaderOptions StreamFlags::reader_options() const {
   return options;
 }
 
-void AddStreamFlags(CLI::App& app, StreamFlags* flags) {
-  AddModelFlags(app, flags);
-  AddMemoryFlags(app, flags);
+CLI::Validator RamSize() { return SizeIn(kMinRam, kMaxRam); }
+
+void AddStreamFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
+  AddModelFlags(app, flags, set);
+  AddMemoryFlags(app, flags, set);
   AddIoFlags(app, flags);
 }
 

@@ -26,15 +26,25 @@ struct StreamFlags {
   std::optional<int> io_depth;              // --io-depth, chunks in flight
   std::optional<uint64_t> io_chunk;         // --io-chunk, bytes
   std::string pre;                          // --pre; empty: the file's own
+  std::string trace;                        // --trace; empty: none
   bool json = false;                        // --json
 
   // What the reader is to be made with.
   ReaderOptions reader_options() const;
 };
 
+enum class StreamFlagSet {
+  kAll,
+  kPlan,  // the model may be left out, and --ram is the command's own
+};
+
 // Adds the options to `app`; *flags is filled when app parses. Lifetime: *flags
 // must outlive app.
-void AddStreamFlags(CLI::App& app, StreamFlags* flags);
+void AddStreamFlags(CLI::App& app, StreamFlags* flags,
+                    StreamFlagSet set = StreamFlagSet::kAll);
+
+// A size that --ram takes.
+CLI::Validator RamSize();
 
 }  // namespace coldstream
 

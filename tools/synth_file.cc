@@ -134,6 +134,12 @@ StatusOr<uint64_t> SynthFileBytes(const SynthModel& model) {
   return writer.file_bytes();
 }
 
+StatusOr<SynthHeader> MakeSynthHeader(const SynthModel& model) {
+  GgufWriter writer;
+  RETURN_IF_ERROR(Declare(model, &writer));
+  return SynthHeader{writer.Header(), writer.file_bytes()};
+}
+
 StatusOr<uint64_t> WriteSynthFile(const SynthModel& model,
                                   const SynthFileOptions& options) {
   GgufWriter writer;

@@ -22,6 +22,13 @@ struct SynthFileOptions {
 // Size the file will have.
 StatusOr<uint64_t> SynthFileBytes(const SynthModel& model);
 
+// The file without its tensors' data.
+struct SynthHeader {
+  std::string bytes;
+  uint64_t file_bytes = 0;
+};
+StatusOr<SynthHeader> MakeSynthHeader(const SynthModel& model);
+
 // Writes the file under a temporary name beside `path` and renames it when it
 // is whole: a file of that name is a complete one, and one that was there stays
 // until then. Returns its size. Errors, after which nothing is left behind:

@@ -141,6 +141,29 @@ TEST(MemoryPlanTest, ThePlanKeepsTheCapAndUsesIt) {
   }
 }
 
+// Otherwise a whole output head, a little larger by the unit, would be pinned
+// at the end of the pass.
+TEST(MemoryPlanTest, UnitsALittleLargerThanTheRestAreSpreadLikeThem) {
+  std::vector<uint64_t> sizes(40, 15);
+  for (size_t i = 30; i < 40; ++i) sizes[i] = 16;
+  const auto units = UnitsOf(sizes);
+  const auto plan = PlanMemory(units, Fixed(), Mib(40 + 64 + 200), 4);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  int at_the_end = 0;
+  for (size_t i = 30; i < 40; ++i) at_the_end += plan->resident[i];
+  EXPECT_LE(at_the_end, 4);
+}
+
+TEST(MemoryPlanTest, TheDefaultDepthCoversTheReadsInFlightWithinAnEighth) {
+  const auto units = UnitsOf(std::vector<uint64_t>(40, 4));
+  EXPECT_EQ(DefaultPrefetchDepth(units, Fixed(), Mib(40 + 140), Mib(4)), 4);
+  EXPECT_EQ(DefaultPrefetchDepth(units, Fixed(), Mib(40 + 140), Mib(32)), 4);
+  EXPECT_EQ(DefaultPrefetchDepth(units, Fixed(), Mib(40 + 30), Mib(32)), 2);
+  EXPECT_EQ(DefaultPrefetchDepth(units, Fixed(), Mib(40 + 5), Mib(32)), 1);
+  EXPECT_EQ(DefaultPrefetchDepth(units, Fixed(), Mib(40) * 1000, Mib(4096)),
+            kMaxPrefetchDepth);
+}
+
 TEST(MemoryPlanTest, MoreMemoryNeverMeansMoreReading) {
   const auto units = UnitsOf({3, 9, 3, 9, 3, 9, 3, 9, 3, 9, 12, 12});
   uint64_t last = ~uint64_t{0};

@@ -1,0 +1,27 @@
+// What an engine would do with a model under given options, before anything is
+// allocated or read: the same plan Engine::Create carries out.
+#ifndef COLDSTREAM_RUNTIME_ENGINE_PLAN_H_
+#define COLDSTREAM_RUNTIME_ENGINE_PLAN_H_
+
+#include "base/status.h"
+#include "runtime/engine.h"
+#include "runtime/model.h"
+#include "scheduler/memory_plan.h"
+
+namespace coldstream {
+
+struct EnginePlan {
+  EngineOptions options;  // with every default filled in
+  MemoryPlan memory;
+};
+
+// Errors: as Engine::Create for options and memory.
+StatusOr<EnginePlan> PlanEngine(const Model& model,
+                                const EngineOptions& options);
+
+// The file whose rows the embedding is looked up in.
+const File& EmbeddingFile(const Model& model);
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_RUNTIME_ENGINE_PLAN_H_

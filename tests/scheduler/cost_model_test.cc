@@ -1,0 +1,87 @@
+#include "scheduler/cost_model.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace coldstream {
+namespace {
+
+// `count` units of 10 bytes; the disk reads one in a second at 10 bytes/s.
+std::vector<UnitCost> Units(int count, double compute_seconds) {
+  return std::vector<UnitCost>(static_cast<size_t>(count),
+                               {10, compute_seconds});
+}
+
+TEST(CostModelTest, AllResidentTakesTheComputationAlone) {
+  const auto units = Units(8, 0.25);
+  const std::vector<bool> resident(8, true);
+  const PassPrediction pass =
+      PredictPass({.units = units, .resident = resident, .slots = 2});
+  EXPECT_DOUBLE_EQ(pass.seconds, 2.0);
+  EXPECT_EQ(pass.disk_seconds, 0);
+  EXPECT_EQ(pass.binding(), Link::kCompute);
+}
+
+TEST(CostModelTest, ASlowDiskIsTheOnlyLimit) {
+  const auto units = Units(8, 0.1);
+  const std::vector<bool> resident(8, false);
+  const PassPrediction pass = PredictPass({.units = units,
+                                           .resident = resident,
+                                           .slots = 2,
+                                           .disk_bytes_per_second = 10});
+  EXPECT_NEAR(pass.seconds, 8.0, 1e-9);
+  EXPECT_EQ(pass.binding(), Link::kDisk);
+}
+
+// With one slot a read can only begin when the unit before it is done with.
+TEST(CostModelTest, OneSlotAddsReadingAndComputing) {
+  const auto units = Units(8, 0.5);
+  const std::vector<bool> resident(8, false);
+  const PassPrediction pass = PredictPass({.units = units,
+                                           .resident = resident,
+                                           .slots = 1,
+                                           .disk_bytes_per_second = 10});
+  EXPECT_NEAR(pass.seconds, 8 * 1.5, 1e-9);
+}
+
+TEST(CostModelTest, TheFirstPassReadsTheResidentUnitsToo) {
+  const auto units = Units(8, 0.1);
+  const std::vector<bool> resident(8, true);
+  const PassPrediction pass = PredictFirstPass({.units = units,
+                                                .resident = resident,
+                                                .slots = 2,
+                                                .disk_bytes_per_second = 10});
+  EXPECT_NEAR(pass.disk_seconds, 8.0, 1e-9);
+  EXPECT_NEAR(pass.seconds, 8.1, 1e-9);
+}
+
+// Whatever the shape: never below the bound, never above the sum, and more
+// slots never hurt.
+TEST(CostModelTest, APassLiesBetweenItsBoundAndTheSum) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<UnitCost> units(2 + random() % 40);
+    std::vector<bool> resident(units.size());
+    for (size_t i = 0; i < units.size(); ++i) {
+      units[i] = {1 + random() % 100, static_cast<double>(random() % 100)};
+      resident[i] = random() % 3 == 0;
+    }
+    double last = 1e300;
+    for (int slots : {1, 2, 3, 8}) {
+      const PassPrediction pass =
+          PredictPass({.units = units,
+                       .resident = resident,
+                       .slots = slots,
+                       .disk_bytes_per_second = 1,
+                       .seconds_between = static_cast<double>(random() % 2)});
+      EXPECT_GE(pass.seconds, pass.bound_seconds() - 1e-6);
+      EXPECT_LE(pass.seconds, pass.disk_seconds + pass.compute_seconds + 1e-6);
+      EXPECT_LE(pass.seconds, last + 1.0 + 1e-6);
+      last = pass.seconds;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coldstream

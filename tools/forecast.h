@@ -1,0 +1,69 @@
+// What a model will do under a budget, before it is run: memory, homes, bytes
+// and the predicted time of a pass, for one token and for a batch of the
+// prompt.
+#ifndef COLDSTREAM_TOOLS_FORECAST_H_
+#define COLDSTREAM_TOOLS_FORECAST_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "runtime/compute_rates.h"
+#include "runtime/engine_plan.h"
+#include "runtime/model.h"
+#include "scheduler/cost_model.h"
+
+namespace coldstream {
+
+struct MachineRates {
+  const ComputeRates* compute = nullptr;
+  double disk_bytes_per_second = 0;  // 0: not known
+};
+
+// A pass over the weights for `tokens` tokens.
+struct PassForecast {
+  int64_t tokens = 0;
+  // Unset where the rate of a link that is needed is not known.
+  std::optional<PassPrediction> time;
+
+  std::optional<double> tokens_per_second() const {
+    if (!time) return std::nullopt;
+    return static_cast<double>(tokens) / time->seconds;
+  }
+};
+
+// What would help generation most.
+struct NextSpend {
+  std::string what;  // "+1.00 GiB of RAM", "a faster disk, or ..."
+  double now_tokens_per_second = 0;
+  double then_tokens_per_second = 0;  // 0: not predicted
+};
+
+struct Forecast {
+  EnginePlan plan;
+  uint64_t disk_bytes = 0;  // a pass, from each tier
+  uint64_t ram_bytes = 0;
+  PassForecast decode;
+  PassForecast prefill;
+  std::optional<NextSpend> next;  // unset where decode.time is
+};
+
+// Errors: as PlanEngine.
+StatusOr<Forecast> MakeForecast(const Model& model,
+                                const EngineOptions& options,
+                                const MachineRates& rates);
+
+// More memory if that is predicted to bring 1 % or more, else what the binding
+// link asks for. `costs`: by unit, of a pass for one token.
+NextSpend FindNextSpend(const Model& model, const EnginePlan& plan,
+                        std::span<const UnitCost> costs,
+                        double disk_bytes_per_second);
+
+// "+1 GiB of RAM: 1.31 -> 1.48 tok/s".
+std::string NextSpendText(const NextSpend& spend);
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_TOOLS_FORECAST_H_

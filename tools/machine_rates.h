@@ -1,0 +1,49 @@
+// The rates a forecast needs, measured now or remembered, and where they come
+// from.
+#ifndef COLDSTREAM_TOOLS_MACHINE_RATES_H_
+#define COLDSTREAM_TOOLS_MACHINE_RATES_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "io/reader.h"
+#include "runtime/compute_rates.h"
+#include "runtime/model.h"
+#include "tools/forecast.h"
+
+namespace coldstream {
+
+class RateSource {
+ public:
+  struct Options {
+    std::optional<double> disk_rate = std::nullopt;  // GB/s, from the user
+    bool probe = false;    // measure even what is remembered
+    bool has_file = true;  // the models' files are on a disk
+    int threads = 1;
+    ReaderOptions reader = {};
+  };
+  explicit RateSource(Options options) : options_(std::move(options)) {}
+
+  // Valid until the next call. Errors: the probe's, ResourceExhausted.
+  StatusOr<MachineRates> RatesFor(const Model& model);
+
+  // For people: each rate and its source, a line each.
+  std::string Note() const;
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  Status FindDiskRate(const Model& model);
+
+  const Options options_;
+  ComputeRates compute_;
+  bool has_compute_ = false;
+  double disk_bytes_per_second_ = 0;
+  std::string disk_note_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_TOOLS_MACHINE_RATES_H_

@@ -1,0 +1,298 @@
+#include "tools/plan_report.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "tools/byte_size.h"
+
+namespace coldstream {
+namespace {
+
+constexpr int kLabelWidth = 22;
+constexpr int kColumnWidth = 14;
+
+using Cell = std::function<std::string(const Forecast&)>;
+
+// A table whose columns are budgets.
+class BudgetTable {
+ public:
+  explicit BudgetTable(const ModelForecast& plan) : plan_(plan) {}
+
+  void Heading(const char* label) {
+    absl::StrAppendFormat(&text_, "%s\n", label);
+  }
+  void Row(const char* label, const Cell& cell) {
+    absl::StrAppendFormat(&text_, "%-*s", kLabelWidth, label);
+    for (const BudgetForecast& budget : plan_.budgets) {
+      absl::StrAppendFormat(&text_, " %*s", kColumnWidth,
+                            budget.status.ok() ? cell(budget.forecast) : "-");
+    }
+    text_ += '\n';
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  const ModelForecast& plan_;
+  std::string text_;
+};
+
+Cell Bytes(uint64_t (*bytes)(const Forecast&)) {
+  return [bytes](const Forecast& forecast) {
+    return FormatByteSize(bytes(forecast));
+  };
+}
+
+void AppendMemory(BudgetTable* table) {
+  table->Heading("memory");
+  table->Row("  resident weights", Bytes([](const Forecast& f) {
+               return f.plan.memory.resident_bytes;
+             }));
+  table->Row("  slots", [](const Forecast& f) -> std::string {
+    const MemoryPlan& memory = f.plan.memory;
+    if (memory.slot_count == 0) return "none";
+    return absl::StrFormat("%d x %s", memory.slot_count,
+                           FormatByteSize(memory.slot_bytes));
+  });
+  table->Row("  KV cache",
+             Bytes([](const Forecast& f) { return f.plan.memory.fixed.kv; }));
+  table->Row("  activations", Bytes([](const Forecast& f) {
+               return f.plan.memory.fixed.activations;
+             }));
+  table->Row("  tokenizer", Bytes([](const Forecast& f) {
+               return f.plan.memory.fixed.tokenizer;
+             }));
+  table->Row("  process", Bytes([](const Forecast& f) {
+               return f.plan.memory.fixed.process;
+             }));
+  table->Row("  total",
+             Bytes([](const Forecast& f) { return f.plan.memory.total(); }));
+  table->Row("  cap",
+             Bytes([](const Forecast& f) { return f.plan.memory.budget; }));
+}
+
+std::string Seconds(double seconds) {
+  return seconds < 1 ? absl::StrFormat("%.1f ms", seconds * 1e3)
+                     : absl::StrFormat("%.2f s", seconds);
+}
+
+void AppendPass(const char* heading,
+                const PassForecast& (*pass_of)(const Forecast&),
+                BudgetTable* table) {
+  table->Heading(heading);
+  const auto row = [&](const char* label,
+                       const std::function<std::string(
+                           const PassForecast&, const PassPrediction&)>& cell) {
+    table->Row(label, [&](const Forecast& f) -> std::string {
+      const PassForecast& pass = pass_of(f);
+      return pass.time ? cell(pass, *pass.time) : "?";
+    });
+  };
+  row("  disk busy", [](const PassForecast&, const PassPrediction& time) {
+    return Seconds(time.disk_seconds);
+  });
+  row("  compute busy", [](const PassForecast&, const PassPrediction& time) {
+    return Seconds(time.compute_seconds);
+  });
+  row("  predicted", [](const PassForecast&, const PassPrediction& time) {
+    return Seconds(time.seconds);
+  });
+  row("  limited by", [](const PassForecast&, const PassPrediction& time) {
+    return std::string(LinkName(time.binding()));
+  });
+  row("  bound, tok/s",
+      [](const PassForecast& pass, const PassPrediction& time) {
+        return absl::StrFormat(
+            "%.2f", static_cast<double>(pass.tokens) / time.bound_seconds());
+      });
+  row("  predicted, tok/s",
+      [](const PassForecast& pass, const PassPrediction&) {
+        return absl::StrFormat("%.2f", *pass.tokens_per_second());
+      });
+}
+
+// The pass as a strip: a letter a unit, "#" in memory, "." on disk.
+std::string HomesOf(const MemoryPlan& plan) {
+  std::string strip;
+  for (const bool resident : plan.resident) strip += resident ? '#' : '.';
+  return strip;
+}
+
+std::string BudgetName(const BudgetForecast& budget) {
+  return absl::StrFormat("--ram %s", FormatByteSize(budget.ram_bytes));
+}
+
+nlohmann::ordered_json PassJson(const PassForecast& pass) {
+  nlohmann::ordered_json json;
+  json["tokens"] = pass.tokens;
+  const bool known = pass.time.has_value();
+  const auto put = [&](const char* key, double value) {
+    json[key] = nullptr;
+    if (known) json[key] = value;
+  };
+  const PassPrediction time = pass.time.value_or(PassPrediction{});
+  put("seconds", time.seconds);
+  put("disk_seconds", time.disk_seconds);
+  put("compute_seconds", time.compute_seconds);
+  put("bound_seconds", time.bound_seconds());
+  put("tokens_per_second", pass.tokens_per_second().value_or(0));
+  json["binding"] = nullptr;
+  if (known) json["binding"] = LinkName(time.binding());
+  return json;
+}
+
+nlohmann::ordered_json BudgetJson(const Model& model,
+                                  const BudgetForecast& budget) {
+  nlohmann::ordered_json json;
+  json["ram_bytes"] = budget.ram_bytes;
+  if (!budget.status.ok()) {
+    json["error"] = MessageOf(budget.status);
+    return json;
+  }
+  const Forecast& forecast = budget.forecast;
+  const MemoryPlan& memory = forecast.plan.memory;
+  json["planned_bytes"] = memory.total();
+  json["resident_bytes"] = memory.resident_bytes;
+  json["slots"] = memory.slot_count;
+  json["slot_bytes"] = memory.slot_bytes;
+  json["kv_bytes"] = memory.fixed.kv;
+  json["activation_bytes"] = memory.fixed.activations;
+  json["tokenizer_bytes"] = memory.fixed.tokenizer;
+  json["process_bytes"] = memory.fixed.process;
+  json["disk_bytes_per_pass"] = forecast.disk_bytes;
+  json["ram_bytes_per_pass"] = forecast.ram_bytes;
+  json["first_pass_read_bytes"] = memory.first_pass_read_bytes;
+  json["decode"] = PassJson(forecast.decode);
+  json["prefill"] = PassJson(forecast.prefill);
+  json["next"] = nullptr;
+  if (budget.forecast.next) json["next"] = NextSpendText(*budget.forecast.next);
+  json["units"] = nlohmann::ordered_json::array();
+  const auto& units = model.weights().units;
+  for (size_t i = 0; i < units.size(); ++i) {
+    json["units"].push_back({{"name", units[i].name},
+                             {"bytes", units[i].weight_bytes()},
+                             {"home", memory.resident[i] ? "ram" : "disk"}});
+  }
+  return json;
+}
+
+std::string Rate(const PassForecast& pass) {
+  const std::optional<double> rate = pass.tokens_per_second();
+  return rate ? absl::StrFormat("%.2f", *rate) : "?";
+}
+
+std::string LimitOf(const PassForecast& pass) {
+  return pass.time ? LinkName(pass.time->binding()) : "?";
+}
+
+}  // namespace
+
+std::string PlanText(const ModelForecast& plan) {
+  const Model& model = *plan.model;
+  std::string text = absl::StrFormat(
+      "%s%s%s: %s of weights in %d units, %d layers\n\n", model.config().name,
+      plan.type.empty() ? "" : ", ", plan.type,
+      FormatByteSize(model.weights().weight_bytes()),
+      model.weights().units.size(), model.config().layer_count());
+  absl::StrAppendFormat(&text, "%-*s", kLabelWidth, "");
+  for (const BudgetForecast& budget : plan.budgets)
+    absl::StrAppendFormat(&text, " %*s", kColumnWidth, BudgetName(budget));
+  text += '\n';
+  BudgetTable table(plan);
+  AppendMemory(&table);
+  table.Heading("a pass");
+  table.Row("  from disk",
+            Bytes([](const Forecast& f) { return f.disk_bytes; }));
+  table.Row("  from RAM", Bytes([](const Forecast& f) { return f.ram_bytes; }));
+  AppendPass(
+      "generation, a token",
+      [](const Forecast& f) -> const PassForecast& { return f.decode; },
+      &table);
+  AppendPass(
+      "prompt, a batch",
+      [](const Forecast& f) -> const PassForecast& { return f.prefill; },
+      &table);
+  text += table.Take();
+  text += "\nhomes, unit by unit (# in memory, . on disk)\n";
+  for (const BudgetForecast& budget : plan.budgets) {
+    if (!budget.status.ok()) {
+      absl::StrAppendFormat(&text, "%s: %s\n", BudgetName(budget),
+                            MessageOf(budget.status));
+      continue;
+    }
+    absl::StrAppendFormat(&text, "%s\n  %s\n", BudgetName(budget),
+                          HomesOf(budget.forecast.plan.memory));
+  }
+  for (const BudgetForecast& budget : plan.budgets) {
+    if (!budget.forecast.next) continue;
+    absl::StrAppendFormat(&text, "%s: next best: %s\n", BudgetName(budget),
+                          NextSpendText(*budget.forecast.next));
+  }
+  return text;
+}
+
+std::string UnitsText(const ModelForecast& plan) {
+  std::string text = absl::StrFormat("\n%-26s %12s", "unit", "bytes");
+  for (const BudgetForecast& budget : plan.budgets)
+    absl::StrAppendFormat(&text, " %*s", kColumnWidth, BudgetName(budget));
+  text += '\n';
+  const auto& units = plan.model->weights().units;
+  for (size_t i = 0; i < units.size(); ++i) {
+    absl::StrAppendFormat(&text, "%-26s %12s", units[i].name,
+                          FormatByteSize(units[i].weight_bytes()));
+    for (const BudgetForecast& budget : plan.budgets) {
+      const char* home = "-";
+      if (budget.status.ok())
+        home = budget.forecast.plan.memory.resident[i] ? "ram" : "disk";
+      absl::StrAppendFormat(&text, " %*s", kColumnWidth, home);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string TypesText(const std::vector<ModelForecast>& plans) {
+  std::string text;
+  for (size_t i = 0; i < plans.front().budgets.size(); ++i) {
+    absl::StrAppendFormat(
+        &text, "%s%s, %s\n%-8s %11s %9s %12s %13s %13s  %s\n",
+        i == 0 ? "" : "\n", plans.front().model->config().name,
+        BudgetName(plans.front().budgets[i]), "type", "weights", "in RAM",
+        "disk/pass", "prompt tok/s", "gen. tok/s", "limited by");
+    for (const ModelForecast& plan : plans) {
+      const BudgetForecast& budget = plan.budgets[i];
+      const uint64_t weights = plan.model->weights().weight_bytes();
+      absl::StrAppendFormat(&text, "%-8s %11s", plan.type,
+                            FormatByteSize(weights));
+      if (!budget.status.ok()) {
+        absl::StrAppendFormat(&text, "  %s\n", MessageOf(budget.status));
+        continue;
+      }
+      const Forecast& forecast = budget.forecast;
+      absl::StrAppendFormat(&text, " %8.1f%% %12s %13s %13s  %s\n",
+                            100.0 * static_cast<double>(forecast.ram_bytes) /
+                                static_cast<double>(weights),
+                            FormatByteSize(forecast.disk_bytes),
+                            Rate(forecast.prefill), Rate(forecast.decode),
+                            LimitOf(forecast.decode));
+    }
+  }
+  return text;
+}
+
+nlohmann::ordered_json PlanJson(const ModelForecast& plan) {
+  const Model& model = *plan.model;
+  nlohmann::ordered_json json;
+  json["model"] = model.config().name;
+  json["type"] = nullptr;
+  if (!plan.type.empty()) json["type"] = plan.type;
+  json["weights_bytes"] = model.weights().weight_bytes();
+  json["layers"] = model.config().layer_count();
+  json["budgets"] = nlohmann::ordered_json::array();
+  for (const BudgetForecast& budget : plan.budgets)
+    json["budgets"].push_back(BudgetJson(model, budget));
+  return json;
+}
+
+}  // namespace coldstream
