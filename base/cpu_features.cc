@@ -1,8 +1,5 @@
 #include "base/cpu_features.h"
 
-#include <array>
-#include <cstring>
-
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -44,25 +41,6 @@ Isa BestIsa(const CpuFeatures& features) {
   if (features.avx512) return Isa::kAvx512;
   if (features.avx2) return Isa::kAvx2;
   return Isa::kScalar;
-}
-
-std::string CpuName() {
-#if defined(__x86_64__)
-  // Source: CPUID leaves 0x80000002 to 4, 48 characters in registers.
-  std::array<unsigned, 12> words = {};
-  for (unsigned leaf = 0; leaf < 3; ++leaf) {
-    unsigned* out = &words[leaf * 4];
-    if (__get_cpuid(0x80000002 + leaf, out, out + 1, out + 2, out + 3) == 0)
-      return "unknown CPU";
-  }
-  std::array<char, sizeof(words) + 1> text = {};
-  std::memcpy(text.data(), words.data(), sizeof(words));
-  std::string name(text.data());
-  name.erase(0, name.find_first_not_of(' '));
-  name.erase(name.find_last_not_of(' ') + 1);
-  if (!name.empty()) return name;
-#endif
-  return "unknown CPU";
 }
 
 const char* IsaName(Isa isa) {

@@ -3,7 +3,6 @@
 #define COLDSTREAM_BASE_CPU_FEATURES_H_
 
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace coldstream {
@@ -25,10 +24,6 @@ CpuFeatures DetectCpu();
 
 // The best row these features can run.
 Isa BestIsa(const CpuFeatures& features);
-
-// The processor's name as it gives it itself, "AMD EPYC 7B12"; "unknown CPU"
-// where it gives none.
-std::string CpuName();
 
 const char* IsaName(Isa isa);  // "scalar", "avx2", "avx512"
 std::optional<Isa> IsaFromName(std::string_view name);

@@ -9,12 +9,12 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
-#include "base/cpu_features.h"
 #include "base/dtype.h"
 #include "base/host_memory.h"
 #include "base/parallel.h"
 #include "kernels/matmul.h"
 #include "kernels/ops.h"
+#include "runtime/profile_keys.h"
 
 namespace coldstream {
 namespace {
@@ -212,8 +212,7 @@ StatusOr<ComputeRates> ComputeRates::Measure(const Model& model, int threads,
 
 std::string ComputeRates::MachineKey(int threads) {
   const StatusOr<const Ops*> ops = SelectOps();
-  return absl::StrFormat("%s, %s, %d threads", CpuName(),
-                         ops.ok() ? (*ops)->name : "?", threads);
+  return ComputeKey(ops.ok() ? (*ops)->name : "?", threads);
 }
 
 double ComputeRates::WeightByte(DType type, int64_t tokens) const {

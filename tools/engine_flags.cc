@@ -1,5 +1,7 @@
 #include "tools/engine_flags.h"
 
+#include <utility>
+
 #include "tools/command.h"
 #include "tools/interrupt.h"
 
@@ -24,6 +26,26 @@ EngineOptions EngineOptionsFrom(const StreamFlags& flags, int64_t positions) {
   options.batch_tokens = flags.batch.value_or(options.batch_tokens);
   options.cancel = &CatchInterrupts();
   return options;
+}
+
+StatusOr<std::unique_ptr<Engine>> CreateEngine(
+    const StreamFlags& flags, std::shared_ptr<const Model> model,
+    const EngineOptions& options, SettingsSource* source) {
+  Profile profile = Profile::Load(ProfilePlace::FromEnvironment());
+  if (!profile.warning().empty()) PrintWarning(profile.warning());
+  const FixedSettings fixed = {
+      .prefetch_depth = flags.prefetch_depth.has_value(),
+      .io_depth = flags.io_depth.has_value(),
+      .io_chunk = flags.io_chunk.has_value(),
+      .io_backend = flags.io != IoBackendKind::kAuto};
+  ASSIGN_OR_RETURN(const AutomaticSettings chosen,
+                   ChooseSettings(*model, options, fixed, &profile));
+  if (!chosen.note.empty()) PrintWarning(chosen.note);
+  *source = chosen.source;
+  ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                   Engine::Create(std::move(model), chosen.options));
+  PrintEngineWarnings(*engine);
+  return engine;
 }
 
 StatusOr<std::unique_ptr<ChromeTrace>> OpenTrace(const StreamFlags& flags) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/status.h"
+#include "runtime/automatic_settings.h"
 #include "runtime/chrome_trace.h"
 #include "runtime/engine.h"
 #include "runtime/model.h"
@@ -17,6 +18,13 @@ ModelOptions ModelOptionsFrom(const StreamFlags& flags);
 // `positions`: what the command will use, taken as the context where -c was not
 // given, so that no memory is kept for tokens that cannot come. 0: unknown.
 EngineOptions EngineOptionsFrom(const StreamFlags& flags, int64_t positions);
+
+// The engine for `options`, with what the flags leave open taken from the
+// profile (runtime/automatic_settings.h); *source says where from. Its warnings
+// are printed. Errors: as Engine::Create.
+StatusOr<std::unique_ptr<Engine>> CreateEngine(
+    const StreamFlags& flags, std::shared_ptr<const Model> model,
+    const EngineOptions& options, SettingsSource* source);
 
 // The trace that --trace asks for, or nullptr. Must outlive the engine.
 StatusOr<std::unique_ptr<ChromeTrace>> OpenTrace(const StreamFlags& flags);

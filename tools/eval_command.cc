@@ -120,8 +120,8 @@ std::string TokenText(const Model& model, TokenId id) {
 }
 
 void PrintFindings(const EvalFlags& flags, const Engine& engine,
-                   const Session& session, const Findings& findings,
-                   size_t tokens) {
+                   SettingsSource source, const Session& session,
+                   const Findings& findings, size_t tokens) {
   std::optional<double> perplexity;
   if (tokens > 1) {
     perplexity = std::exp(findings.negative_log_likelihood /
@@ -129,6 +129,7 @@ void PrintFindings(const EvalFlags& flags, const Engine& engine,
   }
   if (flags.stream.json) {
     nlohmann::ordered_json json = ReportJson(engine, session.times());
+    json["settings"] = SettingsSourceName(source);
     json["perplexity"] = nullptr;
     if (perplexity) json["perplexity"] = *perplexity;
     json["top"] = nlohmann::ordered_json::array();
@@ -167,8 +168,9 @@ Status Eval(const EvalFlags& flags) {
   options.logit_rows = chunk;
   ASSIGN_OR_RETURN(const auto trace, OpenTrace(flags.stream));
   options.trace = trace.get();
-  ASSIGN_OR_RETURN(const auto engine, Engine::Create(model, options));
-  PrintEngineWarnings(*engine);
+  SettingsSource source = SettingsSource::kDefault;
+  ASSIGN_OR_RETURN(const auto engine,
+                   CreateEngine(flags.stream, model, options, &source));
   // Little-endian float32 [tokens][vocab_rows], no header.
   static_assert(std::endian::native == std::endian::little);
   std::unique_ptr<AtomicFile> out;
@@ -183,7 +185,7 @@ Status Eval(const EvalFlags& flags) {
       EvaluateAll(tokens, chunk, out.get(), session.get());
   RETURN_IF_ERROR(FinishTrace(trace.get(), findings.status()));
   if (out != nullptr) RETURN_IF_ERROR(out->Commit());
-  PrintFindings(flags, *engine, *session, *findings, tokens.size());
+  PrintFindings(flags, *engine, source, *session, *findings, tokens.size());
   return absl::OkStatus();
 }
 

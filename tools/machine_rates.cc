@@ -5,11 +5,33 @@
 
 namespace coldstream {
 
+RateSource::RateSource(Options options)
+    : options_(std::move(options)),
+      profile_(Profile::Load(ProfilePlace::FromEnvironment())) {
+  if (!profile_.warning().empty()) warnings_.push_back(profile_.warning());
+}
+
 StatusOr<MachineRates> RateSource::RatesFor(const Model& model) {
   if (disk_note_.empty()) RETURN_IF_ERROR(FindDiskRate(model));
-  ASSIGN_OR_RETURN(compute_, ComputeRates::Measure(model, options_.threads,
-                                                   compute_.seconds()));
+  ComputeRates::Seconds known = compute_.seconds();
+  const ComputeRecord* record =
+      profile_.FindCompute(ComputeRates::MachineKey(options_.threads));
+  if (record != nullptr && !options_.probe)
+    known.insert(record->rates.begin(), record->rates.end());
+  const size_t before = known.size();
+  ASSIGN_OR_RETURN(compute_,
+                   ComputeRates::Measure(model, options_.threads, known));
+  if (compute_.seconds().size() > before) measured_compute_ = true;
   return MachineRates{&compute_, disk_bytes_per_second_};
+}
+
+void RateSource::Remember() {
+  if (measured_compute_) {
+    profile_.PutCompute(ComputeRates::MachineKey(options_.threads),
+                        {compute_.seconds(), ""});
+  }
+  const ProfileSave saved = profile_.Save();
+  if (!saved.note.empty()) warnings_.push_back(saved.note);
 }
 
 Status RateSource::FindDiskRate(const Model& model) {
@@ -23,17 +45,37 @@ Status RateSource::FindDiskRate(const Model& model) {
         "not known: no file to measure on; --disk-rate X takes it in GB/s";
     return absl::OkStatus();
   }
+  const DiskIdentity disk = IdentifyDisk(*model.checkpoint().files().front());
+  const DiskRecord* record = profile_.FindDisk(disk.Key());
+  if (record == nullptr || options_.probe) return MeasureDisk(model, disk);
+  disk_bytes_per_second_ = record->bytes_per_second;
+  disk_note_ = absl::StrFormat(
+      "%.2f GB/s, measured %s on %s; --probe measures it now",
+      record->bytes_per_second / 1e9, record->date, disk.Describe());
+  return absl::OkStatus();
+}
+
+Status RateSource::MeasureDisk(const Model& model, const DiskIdentity& disk) {
   ASSIGN_OR_RETURN(const DiskProbe probe,
                    ProbeDisk(model.checkpoint().files().front(),
                              {.reader = options_.reader}));
   disk_bytes_per_second_ = probe.bytes_per_second;
   disk_note_ = absl::StrFormat(
-      "%.2f GB/s, measured now (%s, %s, %d reads of %d KiB in flight)",
-      probe.bytes_per_second / 1e9, probe.backend,
+      "%.2f GB/s, measured now on %s (%s, %s, %d reads of %d KiB in flight)",
+      probe.bytes_per_second / 1e9, disk.Describe(), probe.backend,
       probe.direct ? "direct" : "buffered", probe.depth,
       probe.chunk_bytes >> 10);
-  if (!probe.doubt.empty())
+  if (!probe.doubt.empty()) {
     warnings_.push_back("the disk's rate is doubtful: " + probe.doubt);
+    return absl::OkStatus();
+  }
+  profile_.PutDisk(disk.Key(), {.bytes_per_second = probe.bytes_per_second,
+                                .chunk_bytes = probe.chunk_bytes,
+                                .depth = probe.depth,
+                                .direct = probe.direct,
+                                .registered = probe.registered,
+                                .backend = probe.backend,
+                                .date = ""});
   return absl::OkStatus();
 }
 

@@ -5,12 +5,15 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "io/disk_identity.h"
 #include "io/reader.h"
 #include "runtime/compute_rates.h"
 #include "runtime/model.h"
+#include "runtime/profile.h"
 #include "tools/forecast.h"
 
 namespace coldstream {
@@ -24,7 +27,7 @@ class RateSource {
     int threads = 1;
     ReaderOptions reader = {};
   };
-  explicit RateSource(Options options) : options_(std::move(options)) {}
+  explicit RateSource(Options options);
 
   // Valid until the next call. Errors: the probe's, ResourceExhausted.
   StatusOr<MachineRates> RatesFor(const Model& model);
@@ -33,12 +36,17 @@ class RateSource {
   std::string Note() const;
   const std::vector<std::string>& warnings() const { return warnings_; }
 
+  // Keeps what was measured for later runs.
+  void Remember();
+
  private:
   Status FindDiskRate(const Model& model);
+  Status MeasureDisk(const Model& model, const DiskIdentity& disk);
 
   const Options options_;
+  Profile profile_;
   ComputeRates compute_;
-  bool has_compute_ = false;
+  bool measured_compute_ = false;
   double disk_bytes_per_second_ = 0;
   std::string disk_note_;
   std::vector<std::string> warnings_;

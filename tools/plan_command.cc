@@ -132,6 +132,7 @@ Status Plan(const PlanFlags& flags) {
     ASSIGN_OR_RETURN(ModelForecast plan, ForecastModel(flags, named, &source));
     plans.push_back(std::move(plan));
   }
+  source.Remember();
   for (const std::string& warning : source.warnings()) PrintWarning(warning);
   RETURN_IF_ERROR(FirstErrorIfAllFail(plans));
   Print(flags, plans, source.Note());

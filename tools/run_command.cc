@@ -79,7 +79,8 @@ int64_t PositionsFor(const GenerateRequest& request, const Model& model) {
 }
 
 void PrintResult(const RunFlags& flags, const Engine& engine,
-                 const Session& session, const StatusOr<GenerateResult>& result,
+                 SettingsSource source, const Session& session,
+                 const StatusOr<GenerateResult>& result,
                  const std::string& text) {
   if (!flags.stream.json) {
     std::fputc('\n', stdout);
@@ -92,6 +93,7 @@ void PrintResult(const RunFlags& flags, const Engine& engine,
     return;
   }
   nlohmann::ordered_json json = ReportJson(engine, session.times());
+  json["settings"] = SettingsSourceName(source);
   json["seed"] = flags.request.sampling.seed;
   json["finish_reason"] =
       result.ok() ? FinishReasonName(result->finish) : "cancelled";
@@ -112,8 +114,9 @@ Status Run(RunFlags* flags) {
   options.batch_tokens = std::min(options.batch_tokens, prompt_tokens);
   ASSIGN_OR_RETURN(const auto trace, OpenTrace(flags->stream));
   options.trace = trace.get();
-  ASSIGN_OR_RETURN(const auto engine, Engine::Create(model, options));
-  PrintEngineWarnings(*engine);
+  SettingsSource source = SettingsSource::kDefault;
+  ASSIGN_OR_RETURN(const auto engine,
+                   CreateEngine(flags->stream, model, options, &source));
 
   const auto session = engine->NewSession();
   std::string text;
@@ -125,7 +128,7 @@ Status Run(RunFlags* flags) {
         std::fflush(stdout);
       });
   if (result.ok() || result.status().code() == absl::StatusCode::kCancelled)
-    PrintResult(*flags, *engine, *session, result, text);
+    PrintResult(*flags, *engine, source, *session, result, text);
   return FinishTrace(trace.get(), result.status());
 }
 

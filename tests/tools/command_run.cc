@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -39,6 +40,7 @@ void Redirect(const std::string& path, int descriptor) {
     std::signal(SIGXFSZ, SIG_IGN);
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
   }
+  if (setenv("COLDSTREAM_PROFILE", limits.profile.c_str(), 1) != 0) _exit(126);
   std::vector<char*> argv;
   std::string binary = COLDSTREAM_BINARY;
   std::vector<std::string> copies = arguments;
