@@ -1,5 +1,6 @@
 #include "io/page_cache.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -7,8 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -105,6 +108,29 @@ StatusOr<double> CachedFraction(const File& file) {
   StatusOr<double> counted = CachedFractionByCachestat(file);
   if (counted.ok()) return counted;
   return CachedFractionByMincore(file);
+}
+
+Status DropFromPageCache(const File& file) {
+  // Dirty pages stay, so a file just written is written back first.
+  if (fdatasync(file.buffered_fd()) != 0)
+    return CannotTell(file, "fdatasync", errno);
+  const int error =
+      posix_fadvise(file.buffered_fd(), 0, 0, POSIX_FADV_DONTNEED);
+  if (error != 0) return CannotTell(file, "posix_fadvise", error);
+  return absl::OkStatus();
+}
+
+Status FillPageCache(const File& file, const std::atomic<bool>* cancel) {
+  constexpr uint64_t kBlock = uint64_t{4} << 20;
+  std::vector<std::byte> block(std::min(kBlock, file.size()));
+  for (uint64_t offset = 0; offset < file.size(); offset += block.size()) {
+    if (cancel != nullptr && *cancel)
+      return absl::CancelledError("filling the page cache");
+    const uint64_t length = std::min(kBlock, file.size() - offset);
+    RETURN_IF_ERROR(
+        file.ReadExactly(offset, std::span(block).subspan(0, length)));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace coldstream

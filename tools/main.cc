@@ -14,7 +14,7 @@ namespace {
 using AddCommand = void (*)(CLI::App& app, CommandBody* chosen);
 // In the order of --help.
 constexpr AddCommand kCommands[] = {
-    &AddRunCommand,     &AddEvalCommand,  &AddPlanCommand,
+    &AddRunCommand,     &AddEvalCommand,  &AddBenchCommand, &AddPlanCommand,
     &AddInspectCommand, &AddSynthCommand, &AddTraceCommand,
 };
 

@@ -62,6 +62,18 @@ CLI::Validator PositiveNumber() {
       "");
 }
 
+CLI::Validator NumberIn(double least, double most) {
+  return CLI::Validator(
+      [least, most](std::string& text) -> std::string {
+        const std::optional<double> value = ParseNumber<double>(text);
+        // Not a number is in no range.
+        if (value && *value >= least && *value <= most) return "";
+        return absl::StrFormat("expected a number from %g to %g, got '%s'",
+                               least, most, text);
+      },
+      absl::StrFormat("%g..%g", least, most));
+}
+
 CLI::Validator OneOfIntegers(const Choices<int64_t>& choices) {
   std::string names;
   for (const auto& [name, value] : choices) {

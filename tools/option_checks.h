@@ -30,6 +30,9 @@ CLI::Validator SizeIn(uint64_t least, uint64_t most, uint64_t multiple = 1);
 // A finite number above zero.
 CLI::Validator PositiveNumber();
 
+// A number in [least, most].
+CLI::Validator NumberIn(double least, double most);
+
 // One of a few words. The option's variable is the enum (or an integer).
 template <typename Enum>
 using Choices = std::vector<std::pair<std::string, Enum>>;

@@ -1,6 +1,6 @@
-// The options every command that streams a model takes (run, eval), with their
-// ranges and defaults in one place. Where llama.cpp has the option it has the
-// same name here.
+// The options every command that streams a model takes (run, eval, bench), with
+// their ranges and defaults in one place. Where llama.cpp has the option it has
+// the same name here.
 #ifndef COLDSTREAM_TOOLS_STREAM_FLAGS_H_
 #define COLDSTREAM_TOOLS_STREAM_FLAGS_H_
 

@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -25,12 +25,6 @@ class PageCacheTest : public ::testing::TestWithParam<Way> {
 
   StatusOr<double> Fraction() const { return GetParam()(*file_); }
 
-  // Pushes the file out of the page cache; false where that does not work.
-  bool Drop() const {
-    return fsync(file_->buffered_fd()) == 0 &&
-           posix_fadvise(file_->buffered_fd(), 0, 0, POSIX_FADV_DONTNEED) == 0;
-  }
-
   const PatternFile pattern_{kSize};
   const std::shared_ptr<File> file_;
 };
@@ -39,10 +33,9 @@ TEST_P(PageCacheTest, AFileJustReadIsWarmAndADroppedOneIsCold) {
   if (IdentifyDisk(*file_).in_memory) GTEST_SKIP() << "always in memory";
   if (Fraction().status().code() == absl::StatusCode::kUnavailable)
     GTEST_SKIP() << Fraction().status();
-  std::vector<std::byte> bytes(kSize);
-  ASSERT_THAT(file_->ReadExactly(0, bytes), IsOk());
+  ASSERT_THAT(FillPageCache(*file_, nullptr), IsOk());
   EXPECT_THAT(Fraction(), IsOkAndHolds(1.0));
-  ASSERT_TRUE(Drop());
+  ASSERT_THAT(DropFromPageCache(*file_), IsOk());
   // Asking twice: asking reads nothing.
   EXPECT_THAT(Fraction(), IsOkAndHolds(0.0));
   EXPECT_THAT(Fraction(), IsOkAndHolds(0.0));
@@ -52,11 +45,17 @@ TEST_P(PageCacheTest, HalfAFileIsHalfWarm) {
   if (IdentifyDisk(*file_).in_memory) GTEST_SKIP() << "always in memory";
   if (Fraction().status().code() == absl::StatusCode::kUnavailable)
     GTEST_SKIP() << Fraction().status();
-  ASSERT_TRUE(Drop());
+  ASSERT_THAT(DropFromPageCache(*file_), IsOk());
   ASSERT_EQ(posix_fadvise(file_->buffered_fd(), 0, 0, POSIX_FADV_RANDOM), 0);
   std::vector<std::byte> bytes(kSize / 2);
   ASSERT_THAT(file_->ReadExactly(0, bytes), IsOk());
   EXPECT_NEAR(Fraction().value(), 0.5, 0.01);
+}
+
+TEST_P(PageCacheTest, FillingEndsWhenCancelled) {
+  const std::atomic<bool> cancel{true};
+  EXPECT_THAT(FillPageCache(*file_, &cancel),
+              StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST_P(PageCacheTest, AnEmptyFileIsCold) {

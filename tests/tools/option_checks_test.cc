@@ -58,6 +58,14 @@ TEST(OptionChecksTest, PositiveNumberRefusesZeroAndWhatIsNotFinite) {
     EXPECT_THAT(Check(check, text).report, HasSubstr("above 0")) << text;
 }
 
+TEST(OptionChecksTest, NumberInTakesItsBoundsAndNothingOutside) {
+  const CLI::Validator check = NumberIn(0, 60);
+  for (const char* text : {"0", "1.5", "60"})
+    EXPECT_EQ(Check(check, text).report, "") << text;
+  for (const char* text : {"-0.1", "60.1", "nan", "inf", "", "ten"})
+    EXPECT_THAT(Check(check, text).report, HasSubstr("from 0 to 60")) << text;
+}
+
 TEST(OptionChecksTest, OneOfRewritesToTheValueAndListsTheNames) {
   enum class Colour { kRed = 3, kGreen = 5 };
   const CLI::Validator check =
