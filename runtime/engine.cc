@@ -1,7 +1,9 @@
 #include "runtime/engine.h"
 
+#include <optional>
 #include <utility>
 
+#include "base/prefault.h"
 #include "runtime/engine_core.h"
 #include "runtime/engine_plan.h"
 #include "runtime/session.h"
@@ -117,6 +119,9 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
 
 Status EngineCore::RunPasses(PassClient* client, int64_t max_passes) {
   Runner runner(this, client);
+  // Only the pass that loads the resident weights has pages to take.
+  std::optional<Prefault> prefault;
+  if (graph->stats().passes == 0) prefault.emplace(store.resident_memory());
   return graph->Run(&runner, max_passes, options.cancel);
 }
 
