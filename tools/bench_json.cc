@@ -121,6 +121,7 @@ Json SettingJson(const BenchMeasurement& m) {
   json["io_depth"] = m.io_depth;
   json["io_chunk"] = m.io_chunk;
   json["prefetch_depth"] = m.prefetch_depth;
+  json["settings"] = SettingsSourceName(m.settings);
   json["page_cache"] = {
       {"state", CacheStateName(m.cache)},
       {"cached_percent_before", PercentOrNull(m.cached_before)},

@@ -2,13 +2,10 @@
 // run on one engine, each with the engine's, the kernel's and the devices'
 // counts of what it took.
 //
-// A run: a fresh session, the prompt in passes of up to -b tokens, then
-// generated tokens one a pass, greedy, past any end of generation. Prompt and
-// generation are two calls, so that their counts are apart; nothing is read
-// ahead from the one into the other. The first pass of all loads the resident
-// weights: it belongs to the warm-up.
+// The first pass of all loads the resident weights: it belongs to the warm-up.
 // Ceilings are measured before the engine is made and after it is gone, in the
-// memory that it is to take or has given back: --ram holds throughout.
+// memory that it is to take or has given back: --ram holds throughout. The
+// disk's is not measured where no weights are read from it.
 #ifndef COLDSTREAM_TOOLS_BENCH_MEASUREMENT_H_
 #define COLDSTREAM_TOOLS_BENCH_MEASUREMENT_H_
 
@@ -18,29 +15,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/automatic_settings.h"
 #include "scheduler/memory_plan.h"
+#include "tools/bench_flags.h"
 #include "tools/disk_ceiling.h"
 #include "tools/phase_sample.h"
-#include "tools/stream_flags.h"
 
 namespace coldstream {
-
-enum class CacheState {
-  kAsFound,
-  kCold,  // the model's files are dropped from the page cache before each run
-  kWarm,  // they are read into it before the first
-};
-const char* CacheStateName(CacheState state);  // "as found", "cold", "warm"
-
-struct BenchFlags {
-  StreamFlags stream;
-  int64_t prompt_tokens = 128;    // -p; 0: no prompt is measured
-  int64_t generated_tokens = 32;  // -n; 0: no generation is measured
-  int runs = 5;                   // -r
-  int warmup = 1;                 // --warmup, at least 1
-  CacheState cache = CacheState::kAsFound;
-  double probe_seconds = 1.5;  // --probe-seconds, 0: no ceilings
-};
 
 struct BenchMeasurement {
   // The setting.
@@ -55,6 +36,7 @@ struct BenchMeasurement {
   int io_depth = 0;
   uint64_t io_chunk = 0;
   int prefetch_depth = 0;
+  SettingsSource settings = SettingsSource::kDefault;  // of the three above
   int64_t batch_tokens = 0;
   int threads = 0;
   std::string isa;

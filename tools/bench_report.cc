@@ -95,9 +95,11 @@ std::string SettingText(const BenchMeasurement& m) {
                       FormatByteSize(m.peak_rss), FormatByteSize(m.plan.budget),
                       m.plan.slot_count, FormatByteSize(m.plan.slot_bytes));
   text += absl::StrFormat(
-      "disk        %s; %s, %s, %d reads of %s in flight, prefetch depth %d\n",
+      "disk        %s; %s, %s, %d reads of %s in flight, prefetch depth %d "
+      "(%s)\n",
       m.disk, m.io_backend, m.direct ? "direct" : "buffered", m.io_depth,
-      FormatByteSize(m.io_chunk), m.prefetch_depth);
+      FormatByteSize(m.io_chunk), m.prefetch_depth,
+      SettingsSourceName(m.settings));
   text += "page cache  " + CacheLine(m) + "\n";
   text += absl::StrFormat(
       "runs        %d measured after %d of warm-up, whose first pass loads the "

@@ -16,6 +16,7 @@
 #include "runtime/text_stream.h"
 #include "tools/command.h"
 #include "tools/engine_flags.h"
+#include "tools/engine_status.h"
 #include "tools/option_checks.h"
 #include "tools/prompt.h"
 #include "tools/run_report.h"
@@ -181,8 +182,11 @@ Status Eval(const EvalFlags& flags) {
     ASSIGN_OR_RETURN(out, AtomicFile::Create(flags.logits_out, bytes));
   }
   const auto session = engine->NewSession();
+  StatusLine status(EngineStatus(*engine, RememberedDiskRate(*model)));
+  status.Begin({.prompt_tokens = count, .pass_tokens = chunk});
   const StatusOr<Findings> findings =
       EvaluateAll(tokens, chunk, out.get(), session.get());
+  status.Hide();
   RETURN_IF_ERROR(FinishTrace(trace.get(), findings.status()));
   if (out != nullptr) RETURN_IF_ERROR(out->Commit());
   PrintFindings(flags, *engine, source, *session, *findings, tokens.size());

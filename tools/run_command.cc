@@ -1,4 +1,6 @@
 // coldstream run: text from a prompt, streamed to stdout; report on stderr.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -12,6 +14,7 @@
 #include "runtime/text_stream.h"
 #include "tools/command.h"
 #include "tools/engine_flags.h"
+#include "tools/engine_status.h"
 #include "tools/prompt.h"
 #include "tools/run_report.h"
 #include "tools/stream_flags.h"
@@ -119,14 +122,23 @@ Status Run(RunFlags* flags) {
                    CreateEngine(flags->stream, model, options, &source));
 
   const auto session = engine->NewSession();
+  StatusLine status(EngineStatus(*engine, RememberedDiskRate(*model)));
+  status.Begin({.prompt_tokens = prompt_tokens,
+                .pass_tokens = engine->options().batch_tokens,
+                .generated_tokens = request.max_tokens});
+  // Text and line must not meet on one terminal: there the text alone flows.
+  const bool text_on_terminal =
+      !flags->stream.json && isatty(STDOUT_FILENO) == 1;
   std::string text;
   const StatusOr<GenerateResult> result =
       session->Generate(request, [&](std::string_view piece) {
         text += piece;
         if (flags->stream.json) return;
+        if (text_on_terminal) status.Hide();
         std::fwrite(piece.data(), 1, piece.size(), stdout);
         std::fflush(stdout);
       });
+  status.Hide();
   if (result.ok() || result.status().code() == absl::StatusCode::kCancelled)
     PrintResult(*flags, *engine, source, *session, result, text);
   return FinishTrace(trace.get(), result.status());

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,10 +16,12 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 #include "tests/tools/command_run.h"
+#include "tests/tools/pseudo_terminal.h"
 
 namespace coldstream {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -27,6 +30,7 @@ constexpr char kStreamed[] = "27M";  // about half of the weights are cold
 class BenchCommandTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
+    setenv("TERM", "xterm", 1);
     dir_ = new TempDir;
     TinyModelOptions options;
     options.layers = 8;
@@ -153,11 +157,35 @@ TEST_F(BenchCommandTest, ColdDropsTheFileAndSaysWhatRemained) {
 }
 
 TEST_F(BenchCommandTest, CeilingsAreMeasuredInTheSameRun) {
-  const nlohmann::json report =
-      Report({"--ram", "200M", "--probe-seconds", "0.2"});
-  EXPECT_TRUE(report["ceilings"]["disk_before"]["GBps"].is_number());
-  // All is resident: nothing to hold against a second probe.
-  EXPECT_TRUE(report["ceilings"]["disk_after"].is_null());
+  const nlohmann::json streamed =
+      Report({"--ram", kStreamed, "--probe-seconds", "0.2"});
+  EXPECT_TRUE(streamed["ceilings"]["disk_before"]["GBps"].is_number());
+  EXPECT_TRUE(streamed["ceilings"]["disk_after"]["GBps"].is_number());
+  // No buffer that is larger than the caches fits.
+  EXPECT_TRUE(streamed["ceilings"]["ram_GBps"].is_null());
+  const nlohmann::json resident =
+      Report({"--ram", "8G", "--probe-seconds", "0.2"});
+  EXPECT_TRUE(resident["ceilings"]["disk_before"].is_null());
+  EXPECT_TRUE(resident["ceilings"]["ram_GBps"].is_number());
+}
+
+TEST_F(BenchCommandTest, ATerminalShowsHowItIsGettingOn) {
+  PseudoTerminal terminal(100);
+  std::string text;
+  const CommandRun run =
+      RunColdstream({"bench", "-m", dir_->Path("model.gguf"), "-p", "4", "-n",
+                     "100000", "--probe-seconds", "0", "--ram", "2G"},
+                    {.interrupt_when =
+                         [&] {
+                           text += terminal.Read(0);
+                           return text.find("tok/s") != std::string::npos;
+                         },
+                     .stderr_path = terminal.path()});
+  text += terminal.Read(0);
+  EXPECT_EQ(run.exit_code, 130);
+  EXPECT_THAT(text, HasSubstr("\rwarm-up 1/1 generated "));
+  EXPECT_THAT(text, EndsWith("\r\x1b[K"));
+  EXPECT_THAT(run.out, IsEmpty());
 }
 
 TEST_F(BenchCommandTest, APhaseOfNoTokensIsLeftOut) {

@@ -23,7 +23,8 @@ std::string Contents(const std::string& path) {
 }
 
 void Redirect(const std::string& path, int descriptor) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const int file =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY, 0600);
   if (file < 0 || dup2(file, descriptor) < 0) _exit(126);
   close(file);
 }
@@ -34,7 +35,8 @@ void Redirect(const std::string& path, int descriptor) {
                           const std::string& error) {
   Redirect(limits.stdout_path.empty() ? out : limits.stdout_path,
            STDOUT_FILENO);
-  Redirect(error, STDERR_FILENO);
+  Redirect(limits.stderr_path.empty() ? error : limits.stderr_path,
+           STDERR_FILENO);
   if (limits.file_bytes) {
     const rlimit limit = {*limits.file_bytes, *limits.file_bytes};
     std::signal(SIGXFSZ, SIG_IGN);

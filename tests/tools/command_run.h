@@ -27,6 +27,8 @@ struct RunLimits {
   std::function<bool()> interrupt_when = {};
   // Where stdout goes instead of CommandRun::out, e.g. "/dev/full".
   std::string stdout_path = {};
+  // Likewise stderr, e.g. a terminal.
+  std::string stderr_path = {};
   // COLDSTREAM_PROFILE: the user's own is none of a test's business.
   std::string profile = "off";
 };

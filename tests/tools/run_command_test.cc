@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 #include "tests/tools/command_run.h"
+#include "tests/tools/pseudo_terminal.h"
 
 namespace coldstream {
 namespace {
@@ -191,6 +193,46 @@ TEST_F(RunCommandTest, CtrlCEndsWith130) {
                              {.interrupt_when = [&] { return ++polls > 150; }});
   EXPECT_EQ(run.exit_code, 130) << run.error;
   EXPECT_THAT(run.out, Not(IsEmpty()));
+}
+
+TEST_F(RunCommandTest, NoStatusLineMeetsTextOnATerminal) {
+  setenv("TERM", "xterm", 1);
+  PseudoTerminal terminal(100);
+  std::string text;
+  int polls = 0;
+  const CommandRun run = Run({"-p", "Hello", "-n", "-1", "-c", "200000",
+                              "--ignore-eos", "--ram", "2G"},
+                             {.interrupt_when =
+                                  [&] {
+                                    text += terminal.Read(0);
+                                    return ++polls > 800 && text.size() > 2000;
+                                  },
+                              .stdout_path = terminal.path(),
+                              .stderr_path = terminal.path()});
+  EXPECT_EQ(run.exit_code, 130) << run.error;
+  // Before the text began there may have been one.
+  EXPECT_EQ(text.find("tok/s", 1000), std::string::npos) << text;
+}
+
+TEST_F(RunCommandTest, AStatusLineShowsWhileTextGoesElsewhere) {
+  setenv("TERM", "xterm", 1);
+  PseudoTerminal terminal(100);
+  std::string text;
+  const CommandRun run =
+      Run({"-p", "Hello", "-n", "-1", "-c", "200000", "--ignore-eos", "--ram",
+           "2G"},
+          {.interrupt_when =
+               [&] {
+                 text += terminal.Read(0);
+                 return text.find("tok/s") != std::string::npos;
+               },
+           .stderr_path = terminal.path()});
+  text += terminal.Read(0);
+  EXPECT_EQ(run.exit_code, 130) << run.error;
+  EXPECT_THAT(run.out, Not(IsEmpty()));
+  // The line is gone before the report begins.
+  EXPECT_THAT(text, AllOf(HasSubstr("\rgenerated "),
+                          HasSubstr("\r\x1b[Kprompt 5 tokens")));
 }
 
 TEST_F(RunCommandTest, AFullStdoutFailsTheRun) {
