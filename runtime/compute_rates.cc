@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <optional>
 #include <set>
 #include <utility>
@@ -12,8 +11,8 @@
 #include "base/dtype.h"
 #include "base/host_memory.h"
 #include "base/parallel.h"
-#include "kernels/matmul.h"
 #include "kernels/ops.h"
+#include "runtime/product_bench.h"
 #include "runtime/profile_keys.h"
 
 namespace coldstream {
@@ -22,26 +21,7 @@ namespace {
 // One token is bound by memory, many by arithmetic; 16 is where they meet.
 constexpr std::array<int64_t, 3> kTokenCounts = {1, 16, 128};
 constexpr int64_t kMaxTokens = kTokenCounts.back();
-constexpr int64_t kCols = 4096;
-constexpr uint64_t kPieceBytes = uint64_t{8} << 20;
-constexpr uint64_t kWeightsBytes = uint64_t{96} << 20;
 constexpr int64_t kPositions = 1024;
-constexpr int kRepeats = 5;
-
-// Seconds of the median of a few runs, after one that does not count.
-template <typename Body>
-double MedianSeconds(const Body& body) {
-  using Clock = std::chrono::steady_clock;
-  body();
-  std::array<double, kRepeats> times = {};
-  for (double& seconds : times) {
-    const Clock::time_point begin = Clock::now();
-    body();
-    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  }
-  std::nth_element(times.begin(), times.begin() + kRepeats / 2, times.end());
-  return times[kRepeats / 2];
-}
 
 std::string WeightName(DType type, int64_t tokens) {
   return absl::StrFormat("%s/%d", InfoOf(type).name, tokens);
@@ -52,63 +32,6 @@ std::string AttentionName(const LayerShape& shape, int64_t tokens) {
                          shape.kv_heads, shape.key_dim, shape.value_dim,
                          tokens);
 }
-
-// Products of one type over zeroed weights.
-class ProductBench {
- public:
-  static StatusOr<ProductBench> Create(const Ops* ops, Parallel* parallel) {
-    ProductBench bench;
-    bench.ops_ = ops;
-    bench.parallel_ = parallel;
-    ASSIGN_OR_RETURN(bench.weights_,
-                     HostMemory::Allocate(kWeightsBytes, "compute rates"));
-    // Pages that were never written share one page of zeros.
-    std::fill(bench.weights_.bytes().begin(), bench.weights_.bytes().end(),
-              std::byte{0});
-    ASSIGN_OR_RETURN(bench.floats_,
-                     HostMemory::Allocate(
-                         static_cast<size_t>(kMaxTokens * (kCols + MaxRows())) *
-                             sizeof(float),
-                         "compute rates"));
-    ASSIGN_OR_RETURN(bench.x_, Activations::Create(kMaxTokens, kCols));
-    return bench;
-  }
-
-  double SecondsPerByte(DType type, int64_t tokens) {
-    const int64_t rows = RowsOf(type);
-    const uint64_t piece = RowBytes(type, kCols) * static_cast<uint64_t>(rows);
-    // Arithmetic sets the pace of many tokens: a piece is enough.
-    const uint64_t pieces = tokens == 1 ? kWeightsBytes / piece : 1;
-    const double seconds = MedianSeconds([&] {
-      for (uint64_t i = 0; i < pieces; ++i) {
-        x_.Set(x(), tokens, kCols, kCols);
-        Matmul(*ops_, *parallel_,
-               {type, weights_.data() + i * piece, rows, kCols}, x_, out(),
-               rows);
-      }
-    });
-    return seconds / static_cast<double>(pieces * piece);
-  }
-
- private:
-  static int64_t RowsOf(DType type) {
-    return static_cast<int64_t>(kPieceBytes / RowBytes(type, kCols)) / 64 * 64;
-  }
-  // The densest type there is packs 2.6 bits a weight.
-  static int64_t MaxRows() { return RowsOf(DType::kQ2_K); }
-  const float* x() const {
-    return reinterpret_cast<const float*>(floats_.data());
-  }
-  float* out() {
-    return reinterpret_cast<float*>(floats_.data()) + kMaxTokens * kCols;
-  }
-
-  const Ops* ops_ = nullptr;
-  Parallel* parallel_ = nullptr;
-  HostMemory weights_;
-  HostMemory floats_;
-  Activations x_;
-};
 
 // Attention of the last `tokens` of kPositions positions of one layer.
 StatusOr<double> SecondsPerPosition(const LayerShape& shape, int64_t tokens,
@@ -159,6 +82,7 @@ StatusOr<double> SecondsPerPosition(const LayerShape& shape, int64_t tokens,
   return seconds / static_cast<double>(positions);
 }
 
+// Every type of a matrix.
 std::set<DType> TypesOf(const WeightMap& weights) {
   std::set<DType> types;
   for (const auto& unit : weights.matrices)
@@ -194,7 +118,8 @@ StatusOr<ComputeRates> ComputeRates::Measure(const Model& model, int threads,
       const std::string name = WeightName(type, tokens);
       if (rates.seconds_.contains(name)) continue;
       if (!bench) {
-        ASSIGN_OR_RETURN(bench, ProductBench::Create(ops, &parallel));
+        ASSIGN_OR_RETURN(bench,
+                         ProductBench::Create(ops, &parallel, kMaxTokens));
       }
       rates.seconds_[name] = bench->SecondsPerByte(type, tokens);
     }

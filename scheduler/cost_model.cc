@@ -15,8 +15,11 @@ constexpr int kPasses = 4;
 // The clocks of the two resources, and when each slot was last given back.
 class Playback {
  public:
-  explicit Playback(const PassShape& shape)
-      : shape_(shape), slot_free_(static_cast<size_t>(shape.slots), 0.0) {
+  // `stretch`: what each takes over what it takes alone.
+  Playback(const PassShape& shape, const Contention& stretch)
+      : shape_(shape),
+        stretch_(stretch),
+        slot_free_(static_cast<size_t>(shape.slots), 0.0) {
     CHECK(shape.slots >= 1);
   }
 
@@ -26,9 +29,9 @@ class Playback {
     compute_busy_ += shape_.seconds_between;
   }
 
-  double clock() const { return compute_clock_; }
-  double compute_busy() const { return compute_busy_; }
-  double disk_busy() const { return disk_busy_; }
+  PassPrediction Times() const {
+    return {compute_clock_, disk_busy_, compute_busy_};
+  }
 
  private:
   void RunStage(const Stage& stage, bool first) {
@@ -38,7 +41,7 @@ class Playback {
     slot_free_.pop_front();
     if (cold >= 0) {
       const double seconds = static_cast<double>(CostOf(cold).read_bytes) /
-                             shape_.disk_bytes_per_second;
+                             shape_.disk_bytes_per_second * stretch_.disk;
       disk_clock_ = std::max(disk_clock_, admitted) + seconds;
       disk_busy_ += seconds;
       compute_clock_ = std::max(compute_clock_, disk_clock_);
@@ -48,8 +51,8 @@ class Playback {
         cold >= 0 && !(first && shape_.resident[static_cast<size_t>(cold)]);
     if (!keeps_slot) slot_free_.push_back(compute_clock_);
     for (int unit = stage.begin; unit < stage.end; ++unit) {
-      compute_clock_ += CostOf(unit).compute_seconds;
-      compute_busy_ += CostOf(unit).compute_seconds;
+      compute_clock_ += CostOf(unit).compute_seconds * stretch_.compute;
+      compute_busy_ += CostOf(unit).compute_seconds * stretch_.compute;
       if (unit == cold && keeps_slot) slot_free_.push_back(compute_clock_);
     }
   }
@@ -59,12 +62,34 @@ class Playback {
   }
 
   const PassShape& shape_;
+  const Contention stretch_;
   std::deque<double> slot_free_;
   double disk_clock_ = 0;
   double compute_clock_ = 0;
   double disk_busy_ = 0;
   double compute_busy_ = 0;
 };
+
+// Each resource is busy for a share of the pass, and the other is slower for
+// that share; which depends on how long the pass is. A few rounds settle it.
+// `predict`: the pass for given stretches.
+template <typename Predict>
+PassPrediction WithContention(const PassShape& shape, const Predict& predict) {
+  constexpr int kRounds = 12;
+  PassPrediction pass = predict(Contention{});
+  if (shape.contention.compute <= 1 && shape.contention.disk <= 1) return pass;
+  Contention stretch;
+  for (int round = 0; round < kRounds && pass.seconds > 0; ++round) {
+    const auto approach = [&](double slower, double other_busy, double* now) {
+      const double share = std::min(1.0, other_busy / pass.seconds);
+      *now = (*now + 1.0 + (slower - 1.0) * share) / 2;  // damped
+    };
+    approach(shape.contention.compute, pass.disk_seconds, &stretch.compute);
+    approach(shape.contention.disk, pass.compute_seconds, &stretch.disk);
+    pass = predict(stretch);
+  }
+  return pass;
+}
 
 }  // namespace
 
@@ -82,23 +107,28 @@ PassPrediction PredictPass(const PassShape& shape) {
   }
   CHECK(!any || shape.disk_bytes_per_second > 0);
   const std::vector<Stage> stages = MakeStages(cold);
-  Playback playback(shape);
-  for (int pass = 1; pass < kPasses; ++pass) playback.RunPass(stages, false);
-  const double before = playback.clock();
-  const double disk = playback.disk_busy();
-  const double compute = playback.compute_busy();
-  playback.RunPass(stages, false);
-  return {playback.clock() - before, playback.disk_busy() - disk,
-          playback.compute_busy() - compute};
+  return WithContention(shape, [&](const Contention& stretch) {
+    Playback playback(shape, stretch);
+    for (int pass = 1; pass < kPasses; ++pass) playback.RunPass(stages, false);
+    const PassPrediction before = playback.Times();
+    playback.RunPass(stages, false);
+    const PassPrediction after = playback.Times();
+    return PassPrediction{after.seconds - before.seconds,
+                          after.disk_seconds - before.disk_seconds,
+                          after.compute_seconds - before.compute_seconds};
+  });
 }
 
 PassPrediction PredictFirstPass(const PassShape& shape) {
   CHECK(shape.resident.size() == shape.units.size());
   CHECK(shape.disk_bytes_per_second > 0);
-  Playback playback(shape);
-  playback.RunPass(MakeStages(std::vector<bool>(shape.units.size(), true)),
-                   true);
-  return {playback.clock(), playback.disk_busy(), playback.compute_busy()};
+  const std::vector<Stage> stages =
+      MakeStages(std::vector<bool>(shape.units.size(), true));
+  return WithContention(shape, [&](const Contention& stretch) {
+    Playback playback(shape, stretch);
+    playback.RunPass(stages, true);
+    return playback.Times();
+  });
 }
 
 }  // namespace coldstream

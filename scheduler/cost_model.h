@@ -36,12 +36,19 @@ struct PassPrediction {
   }
 };
 
+// How much longer each takes while the other is busy; at least 1.
+struct Contention {
+  double compute = 1;
+  double disk = 1;
+};
+
 struct PassShape {
   std::span<const UnitCost> units;
   const std::vector<bool>& resident;  // by unit
   int slots = 1;                      // of the prefetch ring
   double disk_bytes_per_second = 0;   // above 0 unless all units are resident
   double seconds_between = 0;         // sampling, after the last unit
+  Contention contention = {};
 };
 
 // A pass in the steady state: weights that are resident are there.

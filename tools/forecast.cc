@@ -15,13 +15,15 @@ constexpr double kWorthwhile = 1.01;
 // nullopt where a rate that is needed is not known.
 std::optional<PassPrediction> PredictIfKnown(const MemoryPlan& plan,
                                              std::span<const UnitCost> costs,
-                                             double disk_bytes_per_second) {
+                                             double disk_bytes_per_second,
+                                             const Contention& contention) {
   if (plan.pass_read_bytes > 0 && disk_bytes_per_second <= 0)
     return std::nullopt;
   return PredictPass({.units = costs,
                       .resident = plan.resident,
                       .slots = std::max(plan.slot_count, 1),
-                      .disk_bytes_per_second = disk_bytes_per_second});
+                      .disk_bytes_per_second = disk_bytes_per_second,
+                      .contention = contention});
 }
 
 uint64_t ResidentWeightBytes(const Model& model, const MemoryPlan& plan) {
@@ -50,23 +52,25 @@ StatusOr<Forecast> MakeForecast(const Model& model,
   forecast.disk_bytes = memory.pass_read_bytes;
   forecast.ram_bytes = ResidentWeightBytes(model, memory);
   const double disk = rates.disk_bytes_per_second;
+  const Contention& contention = rates.contention;
   const std::vector<UnitCost> one =
       UnitCosts(model, *rates.compute, {.tokens = 1});
-  forecast.decode = {1, PredictIfKnown(memory, one, disk)};
+  forecast.decode = {1, PredictIfKnown(memory, one, disk, contention)};
   const int64_t batch = forecast.plan.options.batch_tokens;
   const std::vector<UnitCost> many =
       UnitCosts(model, *rates.compute, {.tokens = batch});
-  forecast.prefill = {batch, PredictIfKnown(memory, many, disk)};
+  forecast.prefill = {batch, PredictIfKnown(memory, many, disk, contention)};
   if (forecast.decode.time)
-    forecast.next = FindNextSpend(model, forecast.plan, one, disk);
+    forecast.next = FindNextSpend(model, forecast.plan, one, disk, contention);
   return forecast;
 }
 
 NextSpend FindNextSpend(const Model& model, const EnginePlan& plan,
                         std::span<const UnitCost> costs,
-                        double disk_bytes_per_second) {
+                        double disk_bytes_per_second,
+                        const Contention& contention) {
   const PassPrediction now =
-      *PredictIfKnown(plan.memory, costs, disk_bytes_per_second);
+      *PredictIfKnown(plan.memory, costs, disk_bytes_per_second, contention);
   NextSpend spend;
   spend.now_tokens_per_second = 1 / now.seconds;
   if (plan.memory.pass_read_bytes > 0) {
@@ -75,8 +79,8 @@ NextSpend FindNextSpend(const Model& model, const EnginePlan& plan,
     more.ram_bytes += step;
     const StatusOr<EnginePlan> then_plan = PlanEngine(model, more);
     if (then_plan.ok()) {
-      const PassPrediction then =
-          *PredictIfKnown(then_plan->memory, costs, disk_bytes_per_second);
+      const PassPrediction then = *PredictIfKnown(
+          then_plan->memory, costs, disk_bytes_per_second, contention);
       if (now.seconds > kWorthwhile * then.seconds) {
         spend.what = absl::StrFormat("+%s of RAM", FormatByteSize(step));
         spend.then_tokens_per_second = 1 / then.seconds;

@@ -20,6 +20,7 @@ namespace coldstream {
 struct MachineRates {
   const ComputeRates* compute = nullptr;
   double disk_bytes_per_second = 0;  // 0: not known
+  Contention contention = {};
 };
 
 // A pass over the weights for `tokens` tokens.
@@ -59,7 +60,8 @@ StatusOr<Forecast> MakeForecast(const Model& model,
 // link asks for. `costs`: by unit, of a pass for one token.
 NextSpend FindNextSpend(const Model& model, const EnginePlan& plan,
                         std::span<const UnitCost> costs,
-                        double disk_bytes_per_second);
+                        double disk_bytes_per_second,
+                        const Contention& contention);
 
 // "+1 GiB of RAM: 1.31 -> 1.48 tok/s".
 std::string NextSpendText(const NextSpend& spend);

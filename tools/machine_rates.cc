@@ -1,9 +1,19 @@
 #include "tools/machine_rates.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_format.h"
+#include "runtime/disk_contention.h"
 #include "scheduler/disk_probe.h"
 
 namespace coldstream {
+namespace {
+
+constexpr char kComputeContention[] = "compute beside disk, times";
+constexpr char kDiskContention[] = "disk beside compute, times";
+
+}  // namespace
 
 RateSource::RateSource(Options options)
     : options_(std::move(options)),
@@ -22,13 +32,37 @@ StatusOr<MachineRates> RateSource::RatesFor(const Model& model) {
   ASSIGN_OR_RETURN(compute_,
                    ComputeRates::Measure(model, options_.threads, known));
   if (compute_.seconds().size() > before) measured_compute_ = true;
-  return MachineRates{&compute_, disk_bytes_per_second_};
+  if (!contention_) RETURN_IF_ERROR(FindContention(model));
+  return MachineRates{&compute_, disk_bytes_per_second_, *contention_};
+}
+
+// Kept among the rates of the machine, for models without a file too.
+Status RateSource::FindContention(const Model& model) {
+  const bool can_measure = options_.has_file && !options_.disk_rate;
+  const ComputeRecord* record =
+      profile_.FindCompute(ComputeRates::MachineKey(options_.threads));
+  if (record != nullptr && !(options_.probe && can_measure)) {
+    const auto compute = record->rates.find(kComputeContention);
+    const auto disk = record->rates.find(kDiskContention);
+    if (compute != record->rates.end() && disk != record->rates.end())
+      contention_ = {compute->second, disk->second};
+  }
+  if (!contention_ && can_measure) {
+    ASSIGN_OR_RETURN(contention_, MeasureDiskContention(model, options_.threads,
+                                                        options_.reader));
+    measured_compute_ = true;
+  }
+  if (!contention_) contention_ = Contention{};
+  return absl::OkStatus();
 }
 
 void RateSource::Remember() {
-  if (measured_compute_) {
+  if (measured_compute_ && contention_) {
+    ComputeRates::Seconds rates = compute_.seconds();
+    rates[kComputeContention] = contention_->compute;
+    rates[kDiskContention] = contention_->disk;
     profile_.PutCompute(ComputeRates::MachineKey(options_.threads),
-                        {compute_.seconds(), ""});
+                        {std::move(rates), ""});
   }
   const ProfileSave saved = profile_.Save();
   if (!saved.note.empty()) warnings_.push_back(saved.note);
@@ -89,6 +123,11 @@ std::string RateSource::Note() const {
       absl::StrAppendFormat(&text, " %s %.1f GB/s",
                             name.substr(0, name.size() - 2), 1e-9 / seconds);
   }
+  if (contention_ && (contention_->compute > 1 || contention_->disk > 1))
+    absl::StrAppendFormat(
+        &text,
+        "\ntogether computing takes %.2f times as long, reading %.2f times",
+        contention_->compute, contention_->disk);
   return text + "\n";
 }
 

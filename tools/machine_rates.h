@@ -41,6 +41,7 @@ class RateSource {
 
  private:
   Status FindDiskRate(const Model& model);
+  Status FindContention(const Model& model);
   Status MeasureDisk(const Model& model, const DiskIdentity& disk);
 
   const Options options_;
@@ -48,6 +49,7 @@ class RateSource {
   ComputeRates compute_;
   bool measured_compute_ = false;
   double disk_bytes_per_second_ = 0;
+  std::optional<Contention> contention_;  // unset: not looked for yet
   std::string disk_note_;
   std::vector<std::string> warnings_;
 };

@@ -70,7 +70,7 @@ std::optional<NextSpend> AdviceFor(const Engine& engine,
   }
   NextSpend spend =
       FindNextSpend(engine.model(), EnginePlan{engine.options(), plan}, costs,
-                    DiskRate(stats));
+                    DiskRate(stats), Contention{});
   // The prediction says by how much; from where was measured.
   const double measured =
       static_cast<double>(stats.passes) / times.generation_seconds;

@@ -56,6 +56,31 @@ TEST(CostModelTest, TheFirstPassReadsTheResidentUnitsToo) {
   EXPECT_NEAR(pass.seconds, 8.1, 1e-9);
 }
 
+// Half of the pass the disk is busy, and computing a fifth slower.
+TEST(CostModelTest, ComputingIsSlowerWhileTheDiskIsBusy) {
+  const auto units = Units(8, 2.2 / 1.1);
+  const std::vector<bool> resident(8, false);
+  PassShape shape{.units = units,
+                  .resident = resident,
+                  .slots = 4,
+                  .disk_bytes_per_second = 10};
+  const double alone = PredictPass(shape).seconds;
+  EXPECT_NEAR(alone, 16.0, 1e-9);
+  shape.contention.compute = 1.2;
+  const PassPrediction beside = PredictPass(shape);
+  EXPECT_NEAR(beside.seconds,
+              alone * (1 + 0.2 * beside.disk_seconds / beside.seconds), 1e-3);
+  // A pass that the disk limits takes no longer for it.
+  const auto light = Units(8, 0.1);
+  shape.units = light;
+  EXPECT_NEAR(PredictPass(shape).seconds, 8.0, 1e-9);
+  // The disk is slowed for the share in which there is computing.
+  shape.contention = {.compute = 1, .disk = 1.5};
+  const PassPrediction slowed = PredictPass(shape);
+  EXPECT_NEAR(slowed.seconds,
+              8.0 * (1 + 0.5 * slowed.compute_seconds / slowed.seconds), 1e-2);
+}
+
 // Whatever the shape: never below the bound, never above the sum, and more
 // slots never hurt.
 TEST(CostModelTest, APassLiesBetweenItsBoundAndTheSum) {
