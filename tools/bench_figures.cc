@@ -10,6 +10,8 @@ namespace {
 
 // The kernel's count may be this much smaller than ours: sectors, read-ahead.
 constexpr double kSameBytes = 0.99;
+// One part in so many of what we read.
+constexpr uint64_t kNoticeableOthers = 100;
 // A link that works this share of the time is never waited for by itself.
 constexpr double kAlwaysBusy = 0.85;
 // Of the ceiling: what kernels that wait for memory reach, with their
@@ -93,11 +95,19 @@ ReadCounts ReadInAll(const BenchMeasurement& measurement) {
   return total ? total->read : ReadCounts();
 }
 
-std::string WhyNotDiskSpeed(const BenchMeasurement& measurement) {
+std::optional<uint64_t> ReadByOthers(const ReadCounts& read) {
+  if (!read.device || !read.process || *read.device <= *read.process)
+    return std::nullopt;
+  const uint64_t others = *read.device - *read.process;
+  if (others < read.reader / kNoticeableOthers) return std::nullopt;
+  return others;
+}
+
+std::string WhyNotDiskSpeed(const BenchMeasurement& measurement,
+                            const ReadCounts& read) {
   if (measurement.in_memory)
     return "the model lies in memory: " + measurement.disk;
   if (measurement.plan.pass_read_bytes == 0) return "";
-  const ReadCounts read = ReadInAll(measurement);
   // The device's count is everybody's: only where there is no other.
   const std::optional<uint64_t> from_device =
       read.process ? read.process : read.device;
@@ -136,7 +146,9 @@ const char* LimitName(Limit limit) {
 
 BenchFigures FiguresOf(const BenchMeasurement& measurement) {
   BenchFigures figures;
-  figures.not_disk_speed = WhyNotDiskSpeed(measurement);
+  const ReadCounts read = ReadInAll(measurement);
+  figures.not_disk_speed = WhyNotDiskSpeed(measurement, read);
+  figures.read_by_others = ReadByOthers(read);
   const bool is_disk = figures.not_disk_speed.empty();
   figures.prompt = FiguresOfPhase(measurement, &BenchRun::prompt, is_disk);
   figures.generation =

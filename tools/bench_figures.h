@@ -7,6 +7,7 @@
 #ifndef COLDSTREAM_TOOLS_BENCH_FIGURES_H_
 #define COLDSTREAM_TOOLS_BENCH_FIGURES_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -53,6 +54,9 @@ struct BenchFigures {
   // Why the rates are not the disk's ("..."), empty if they are or nothing was
   // read.
   std::string not_disk_speed;
+  // What others read from the devices meanwhile; nullopt where it is not known
+  // or less than a hundredth of what we read.
+  std::optional<uint64_t> read_by_others;
 };
 
 BenchFigures FiguresOf(const BenchMeasurement& measurement);

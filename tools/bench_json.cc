@@ -148,6 +148,7 @@ nlohmann::ordered_json BenchJson(const BenchMeasurement& measurement) {
   Json json = SettingJson(measurement);
   json["not_disk_speed"] = nullptr;
   if (!is_disk) json["not_disk_speed"] = figures.not_disk_speed;
+  json["bytes_read_by_others"] = OrNull(figures.read_by_others);
   json["ceilings"] = {
       {"disk_GBps", GigabytesOrNull(measurement.disk_ceiling.best())},
       {"disk_before", ProbeJson(measurement.disk_ceiling.before)},

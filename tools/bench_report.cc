@@ -12,6 +12,8 @@ namespace coldstream {
 namespace {
 
 constexpr char kNothing[] = "-";
+// A disagreement of more than this has no use for percents.
+constexpr double kSeveral = 10;
 // Of the ceiling: from here on another setting gains little.
 constexpr double kNearCeiling = 0.9;
 
@@ -142,11 +144,12 @@ void AddCountRows(Table* table) {
   table->Row("  block device", [](const PhaseFigures& phase) {
     return SizeCell(phase.total.read.device);
   });
-  table->Row("  largest disagreement", [](const PhaseFigures& phase) {
-    return phase.disagreement
-               ? absl::StrFormat("%.2f %%", 100 * *phase.disagreement)
-               : kNothing;
-  });
+  table->Row("  largest disagreement",
+             [](const PhaseFigures& phase) -> std::string {
+               if (!phase.disagreement) return kNothing;
+               if (*phase.disagreement > kSeveral) return "several times";
+               return absl::StrFormat("%.2f %%", 100 * *phase.disagreement);
+             });
 }
 
 void AddLinkRows(bool is_disk, Table* table) {
@@ -212,6 +215,8 @@ std::string AdviceText(const BenchMeasurement& m, const BenchFigures& figures) {
                     (phase->limited_by == Limit::kDisk &&
                      phase->disk_share_of_ceiling.value_or(1) < kNearCeiling);
   }
+  // On a shared disk the ceiling says nothing of ours.
+  if (figures.read_by_others) below_ceiling = false;
   std::string text;
   if (turns) {
     text += absl::StrFormat(
@@ -231,6 +236,11 @@ std::string NotesText(const BenchMeasurement& m, const BenchFigures& figures) {
   std::string text;
   if (!figures.not_disk_speed.empty())
     text += "not disk speed: " + figures.not_disk_speed + "\n";
+  if (figures.read_by_others && m.plan.pass_read_bytes > 0) {
+    text += absl::StrFormat(
+        "a shared disk: others read %s from it during the measured runs\n",
+        FormatByteSize(*figures.read_by_others));
+  }
   if (m.plan.pass_read_bytes == 0) {
     text +=
         "all weights are resident: measured passes read rows of the embedding "

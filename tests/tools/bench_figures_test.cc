@@ -101,5 +101,14 @@ TEST(BenchFiguresTest, ReadsThatAreNotTheDisksAreHeldAgainstNoCeiling) {
   EXPECT_THAT(reason(cached), HasSubstr("the others from the page cache"));
 }
 
+TEST(BenchFiguresTest, WhatOthersReadIsTheDevicesCountLessOurs) {
+  BenchMeasurement measurement = SampleMeasurement();
+  EXPECT_FALSE(FiguresOf(measurement).read_by_others);
+  *measurement.runs[0].generation.read.device += 1'000'000'000;
+  EXPECT_EQ(FiguresOf(measurement).read_by_others, 1'000'000'000u);
+  measurement.runs[0].generation.read.process.reset();
+  EXPECT_FALSE(FiguresOf(measurement).read_by_others);
+}
+
 }  // namespace
 }  // namespace coldstream

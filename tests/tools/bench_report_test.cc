@@ -44,6 +44,14 @@ TEST(BenchReportTest, ABufferedRunIsNotSoldAsDiskSpeed) {
   EXPECT_THAT(BenchCsv(Buffered()), HasSubstr("page cache"));
 }
 
+TEST(BenchReportTest, ADiskThatOthersReadIsSaidToBeShared) {
+  BenchMeasurement measurement = SampleMeasurement();
+  *measurement.runs[0].generation.read.device += uint64_t{3} << 30;
+  EXPECT_THAT(BenchText(measurement), HasSubstr("others read 3.00 GiB"));
+  EXPECT_EQ(BenchJson(measurement)["bytes_read_by_others"], uint64_t{3} << 30);
+  EXPECT_THAT(BenchText(SampleMeasurement()), Not(HasSubstr("others")));
+}
+
 TEST(BenchReportTest, AProbeInDoubtSaysWhy) {
   BenchMeasurement measurement = SampleMeasurement();
   measurement.disk_ceiling.before->doubt = "the file is too small";
