@@ -54,13 +54,13 @@ void StatusMeter::BeginGeneration(double now) {
   phase_ = {now, PromptPasses() * units_per_pass_, passes, passes};
 }
 
-std::string StatusMeter::Progress(int64_t passes) const {
+std::string StatusMeter::Progress(int64_t passes, int64_t units) const {
   const std::string label = work_.label.empty() ? "" : work_.label + " ";
   if (!generating_) {
-    return absl::StrFormat(
-        "%sprompt %d/%d", label,
-        std::min(passes * work_.pass_tokens, work_.prompt_tokens),
-        work_.prompt_tokens);
+    const double share =
+        PassesDone(units) / static_cast<double>(PromptPasses());
+    return absl::StrFormat("%sprompt %.0f %% of %d", label, 100 * share,
+                           work_.prompt_tokens);
   }
   const int64_t tokens =
       passes - PromptPasses() + (work_.prompt_tokens > 0 ? 1 : 0);
@@ -83,7 +83,9 @@ std::string StatusMeter::Speed(int64_t units, double now) const {
                                      ? 1
                                      : static_cast<double>(phase_.tokens) /
                                            static_cast<double>(phase_.passes);
-  return absl::StrFormat("%.3g tok/s", passes * tokens_per_pass / seconds);
+  const double speed = passes * tokens_per_pass / seconds;
+  const int digits = speed < 10 ? 2 : speed < 100 ? 1 : 0;
+  return absl::StrFormat("%.*f tok/s", digits, speed);
 }
 
 std::string StatusMeter::Eta(int64_t units, double now) const {
@@ -126,7 +128,7 @@ std::string StatusMeter::Line(const EngineStats& stats, double now,
   const int64_t units = stats.units - begin_.units;
   if (!generating_ && passes >= PromptPasses() && work_.generated_tokens != 0)
     BeginGeneration(now);
-  std::string line = Progress(passes);
+  std::string line = Progress(passes, units);
   if (line.size() > columns) line.resize(columns);
   Append(Speed(units, now), columns, &line);
   Append(Reads(stats.bytes_from_disk, now), columns, &line);

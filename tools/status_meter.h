@@ -3,7 +3,7 @@
 //   StatusMeter meter(units_per_pass, disk_ceiling);
 //   meter.Begin(work, engine.stats(), now);
 //   meter.Line(engine.stats(), now, columns);   // five times a second
-//   // prompt 64/512  24.1 tok/s  1.45 GB/s (97 %)  waits 43 %  ETA 0:18
+//   // prompt 25 % of 512  24.1 tok/s  1.45 GB/s (97 %)  waits 43 %  ETA 0:18
 //
 // Arithmetic on counters and times that are handed in; no clock is read. What
 // is not known yet is left out. Speed and ETA are of the phase (prompt or
@@ -57,7 +57,7 @@ class StatusMeter {
   };
   int64_t PromptPasses() const;
   void BeginGeneration(double now);
-  std::string Progress(int64_t passes) const;
+  std::string Progress(int64_t passes, int64_t units) const;
   double PassesDone(int64_t units) const;  // of the phase
   std::string Speed(int64_t units, double now) const;
   std::string Eta(int64_t units, double now) const;

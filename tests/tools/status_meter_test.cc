@@ -21,14 +21,15 @@ EngineStats After(int64_t units, uint64_t bytes = 0, double stall = 0) {
   return stats;
 }
 
-TEST(StatusMeterTest, APromptIsCountedInPassesAndTimedInUnits) {
+TEST(StatusMeterTest, APromptIsCountedInUnits) {
   StatusMeter meter(kUnits, std::nullopt);
   meter.Begin({.prompt_tokens = 100, .pass_tokens = 40}, {}, 0);
   // Half a pass of three: 100 / 6 tokens in 2 s; five times that is left.
   EXPECT_EQ(meter.Line(After(5), 2, 80),
-            "prompt 0/100  8.33 tok/s  waits 0 %  ETA 0:10");
-  EXPECT_THAT(meter.Line(After(20), 8, 80), StartsWith("prompt 80/100  "));
-  EXPECT_THAT(meter.Line(After(30), 12, 80), StartsWith("prompt 100/100  "));
+            "prompt 17 % of 100  8.33 tok/s  waits 0 %  ETA 0:10");
+  EXPECT_THAT(meter.Line(After(20), 8, 80), StartsWith("prompt 67 % of 100  "));
+  EXPECT_THAT(meter.Line(After(30), 12, 80),
+              StartsWith("prompt 100 % of 100  "));
 }
 
 TEST(StatusMeterTest, GenerationHasASpeedAndAnEtaOfItsOwn) {
@@ -40,7 +41,7 @@ TEST(StatusMeterTest, GenerationHasASpeedAndAnEtaOfItsOwn) {
   EXPECT_THAT(meter.Line(After(10), 20, 80),
               AllOf(StartsWith("generated 1/5"), Not(HasSubstr("tok/s"))));
   EXPECT_EQ(meter.Line(After(20), 22, 80),
-            "generated 2/5  0.5 tok/s  waits 0 %  ETA 0:06");
+            "generated 2/5  0.50 tok/s  waits 0 %  ETA 0:06");
 }
 
 TEST(StatusMeterTest, WithoutAPromptEveryPassIsAToken) {
@@ -48,14 +49,14 @@ TEST(StatusMeterTest, WithoutAPromptEveryPassIsAToken) {
   meter.Begin({.label = "run 2/5", .generated_tokens = 4, .seconds_after = 100},
               After(1000), 50);
   EXPECT_EQ(meter.Line(After(1020), 54, 80),
-            "run 2/5 generated 2/4  0.5 tok/s  waits 0 %  ETA 1:44");
+            "run 2/5 generated 2/4  0.50 tok/s  waits 0 %  ETA 1:44");
 }
 
 TEST(StatusMeterTest, WhatIsNotKnownIsLeftOut) {
   StatusMeter meter(kUnits, std::nullopt);
   meter.Begin({.generated_tokens = -1}, {}, 0);
   EXPECT_EQ(meter.Line(After(0), 0, 80), "generated 0");
-  EXPECT_EQ(meter.Line(After(20), 4, 80), "generated 2  0.5 tok/s  waits 0 %");
+  EXPECT_EQ(meter.Line(After(20), 4, 80), "generated 2  0.50 tok/s  waits 0 %");
   meter.Begin({.generated_tokens = 9, .seconds_after = std::nullopt}, {}, 4);
   EXPECT_THAT(meter.Line(After(10), 5, 80), Not(HasSubstr("ETA")));
 }
@@ -90,7 +91,7 @@ TEST(StatusMeterTest, WaitingIsAShareOfTheCallsTime) {
 TEST(StatusMeterTest, ANarrowTerminalShowsTheFirstFigures) {
   StatusMeter meter(kUnits, std::nullopt);
   meter.Begin({.generated_tokens = 40}, {}, 0);
-  EXPECT_EQ(meter.Line(After(20), 4, 30), "generated 2/40  0.5 tok/s");
+  EXPECT_EQ(meter.Line(After(20), 4, 30), "generated 2/40  0.50 tok/s");
   EXPECT_EQ(meter.Line(After(20), 4, 20), "generated 2/40");
   EXPECT_EQ(meter.Line(After(20), 4, 5), "gener");
   EXPECT_EQ(meter.Line(After(20), 4, 0), "");
