@@ -52,6 +52,7 @@ void AddPlanCommand(CLI::App& app, CommandBody* chosen);
 void AddRunCommand(CLI::App& app, CommandBody* chosen);
 void AddSynthCommand(CLI::App& app, CommandBody* chosen);
 void AddTraceCommand(CLI::App& app, CommandBody* chosen);
+void AddTuneCommand(CLI::App& app, CommandBody* chosen);
 
 }  // namespace coldstream
 

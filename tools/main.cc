@@ -14,8 +14,8 @@ namespace {
 using AddCommand = void (*)(CLI::App& app, CommandBody* chosen);
 // In the order of --help.
 constexpr AddCommand kCommands[] = {
-    &AddRunCommand,     &AddEvalCommand,  &AddBenchCommand, &AddPlanCommand,
-    &AddInspectCommand, &AddSynthCommand, &AddTraceCommand,
+    &AddRunCommand,  &AddEvalCommand,    &AddBenchCommand, &AddPlanCommand,
+    &AddTuneCommand, &AddInspectCommand, &AddSynthCommand, &AddTraceCommand,
 };
 
 ExitCode Main(int argc, char** argv) {

@@ -18,7 +18,7 @@ constexpr uint64_t kMaxRam = 64 * 1024 * kGiB;
 void AddModelFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
   app.add_option("-m,--model", flags->model,
                  "GGUF file, any part of a split model, or its folder")
-      ->required(set == StreamFlagSet::kAll)
+      ->required(set != StreamFlagSet::kPlan)
       ->type_name("PATH");
   app.add_option("-c,--ctx-size", flags->context,
                  "Context: most tokens of prompt and answer together")
@@ -46,7 +46,7 @@ void AddModelFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
 }
 
 void AddMemoryFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
-  if (set == StreamFlagSet::kAll) {
+  if (set != StreamFlagSet::kPlan) {
     app.add_option("--ram", flags->ram,
                    "Memory cap of the whole process, e.g. 8G or 1536M "
                    "(default: what the machine and its control group have "

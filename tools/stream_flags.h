@@ -35,7 +35,8 @@ struct StreamFlags {
 
 enum class StreamFlagSet {
   kAll,
-  kPlan,  // the model may be left out, and --ram is the command's own
+  kTune,  // no --trace
+  kPlan,  // nor that; the model may be left out, --ram is the command's own
 };
 
 // Adds the options to `app`; *flags is filled when app parses. Lifetime: *flags

@@ -1,0 +1,109 @@
+// coldstream tune: finds the stream settings for a model and a budget, and
+// remembers them for later runs.
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "runtime/profile.h"
+#include "tools/command.h"
+#include "tools/engine_flags.h"
+#include "tools/option_checks.h"
+#include "tools/tune_measurement.h"
+#include "tools/tune_report.h"
+
+namespace coldstream {
+namespace {
+
+constexpr int64_t kMaxPasses = 1000;
+constexpr double kMaxSeconds = 86400;
+constexpr double kMaxProbeSeconds = 60;
+
+struct CommandFlags {
+  TuneFlags tune;
+  bool dry_run = false;
+};
+
+void AddTuneFlags(CLI::App& app, CommandFlags* flags) {
+  app.add_flag("--dry-run", flags->dry_run,
+               "Write nothing to the profile that later runs use");
+  app.add_option("--passes", flags->tune.passes,
+                 "Decode passes of one visit to a setting, at least")
+      ->transform(IntegerIn(1, kMaxPasses))
+      ->capture_default_str();
+  app.add_option("--seconds", flags->tune.seconds,
+                 "End the search after about so many")
+      ->transform(NumberIn(1, kMaxSeconds))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--probe-seconds", flags->tune.probe_seconds,
+                 "For the disk alone; 0: not measured")
+      ->transform(NumberIn(0, kMaxProbeSeconds))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+// One line that is written over, on a terminal; nothing on a pipe.
+class StatusLine {
+ public:
+  StatusLine() : shown_(isatty(STDERR_FILENO) == 1) {}
+  ~StatusLine() {
+    if (shown_) std::fputs("\r\x1b[K", stderr);
+  }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+
+  void Show(const std::string& line) const {
+    if (shown_) std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
+  }
+
+ private:
+  const bool shown_;
+};
+
+StatusOr<TuneMeasurement> Measure(const TuneFlags& flags) {
+  const StatusLine status_line;
+  return MeasureTune(
+      flags, EngineOptionsFrom(flags.stream, 0),
+      [&status_line](const std::string& line) { status_line.Show(line); });
+}
+
+TuneSaved Save(const TuneMeasurement& tune, bool dry_run) {
+  TuneSaved saved{.dry_run = dry_run, .written = false, .path = ""};
+  if (dry_run || !tune.streams()) return saved;
+  Profile profile = Profile::Load(ProfilePlace::FromEnvironment());
+  if (!profile.warning().empty()) PrintWarning(profile.warning());
+  profile.PutTuned(tune.key, tune.Chosen());
+  const ProfileSave result = profile.Save();
+  if (!result.note.empty()) PrintWarning(result.note);
+  saved.written = result.written;
+  saved.path = profile.path();
+  return saved;
+}
+
+Status RunTune(const CommandFlags& flags) {
+  ASSIGN_OR_RETURN(const TuneMeasurement tune, Measure(flags.tune));
+  for (const std::string& line : tune.warnings) PrintWarning(line);
+  const TuneSaved saved = Save(tune, flags.dry_run);
+  const std::string text = flags.tune.stream.json
+                               ? TuneJson(tune, saved).dump(2) + "\n"
+                               : TuneText(tune, saved);
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddTuneCommand(CLI::App& app, CommandBody* chosen) {
+  auto flags = std::make_shared<CommandFlags>();
+  CLI::App* command = app.add_subcommand(
+      "tune", "Finds the stream settings for a model and a budget");
+  AddStreamFlags(*command, &flags->tune.stream, StreamFlagSet::kTune);
+  AddTuneFlags(*command, flags.get());
+  command->final_callback([flags, chosen] {
+    *chosen = [flags] { return ExitCodeOf(RunTune(*flags)); };
+  });
+}
+
+}  // namespace coldstream
