@@ -10,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/engine_flags.h"
 #include "tools/option_checks.h"
+#include "tools/status_line.h"
 #include "tools/tune_measurement.h"
 #include "tools/tune_report.h"
 
@@ -44,15 +45,16 @@ void AddTuneFlags(CLI::App& app, CommandFlags* flags) {
       ->capture_default_str();
 }
 
-// One line that is written over, on a terminal; nothing on a pipe.
-class StatusLine {
+// What is being measured, on a line that is written over; where a status line
+// would not be seen, nothing.
+class PointLine {
  public:
-  StatusLine() : shown_(isatty(STDERR_FILENO) == 1) {}
-  ~StatusLine() {
+  PointLine() : shown_(CanShowStatus(STDERR_FILENO)) {}
+  ~PointLine() {
     if (shown_) std::fputs("\r\x1b[K", stderr);
   }
-  StatusLine(const StatusLine&) = delete;
-  StatusLine& operator=(const StatusLine&) = delete;
+  PointLine(const PointLine&) = delete;
+  PointLine& operator=(const PointLine&) = delete;
 
   void Show(const std::string& line) const {
     if (shown_) std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
@@ -63,10 +65,9 @@ class StatusLine {
 };
 
 StatusOr<TuneMeasurement> Measure(const TuneFlags& flags) {
-  const StatusLine status_line;
-  return MeasureTune(
-      flags, EngineOptionsFrom(flags.stream, 0),
-      [&status_line](const std::string& line) { status_line.Show(line); });
+  const PointLine line;
+  return MeasureTune(flags, EngineOptionsFrom(flags.stream, 0),
+                     [&line](const std::string& text) { line.Show(text); });
 }
 
 TuneSaved Save(const TuneMeasurement& tune, bool dry_run) {
