@@ -103,7 +103,8 @@ std::string CurveText(const TuneMeasurement& tune) {
   for (const TuneEntry& entry : tune.result.curve)
     best = std::max(best, entry.passes_per_second());
   std::string text =
-      "\nThe model, in the order measured:\n"
+      "\nThe model, in the order measured (the choice is by a last race of the "
+      "fast ones, turn by turn):\n"
       "  prefetch  chunk  io-depth  io                     slots    tok/s    "
       "GB/s\n";
   for (size_t i = 0; i < tune.result.curve.size(); ++i)
