@@ -89,9 +89,12 @@ StatusOr<AutomaticSettings> ChooseSettings(const Model& model,
   if (disk.in_memory) return chosen;
   const std::string key = disk.Key();
 
-  if (const TunedSettings* tuned =
-          profile->FindTuned({key, ModelKey(model.checkpoint()),
-                              plan.options.ram_bytes, plan.options.threads})) {
+  const TunedSettings* tuned =
+      profile->FindTuned({key, ModelKey(model.checkpoint()),
+                          plan.options.ram_bytes, plan.options.threads});
+  // What suits reads through the page cache says nothing of direct ones.
+  if (tuned != nullptr && (tuned->direct != DirectMode::kOff ||
+                           !model.checkpoint().files().front()->direct())) {
     ApplyTuned(*tuned, fixed, &chosen.options);
     chosen.source = SettingsSource::kTuned;
     return chosen;

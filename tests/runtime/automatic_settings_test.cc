@@ -80,6 +80,18 @@ TEST_F(AutomaticSettingsTest, WhatWasTunedIsUsedForItsModelAndBudget) {
   EXPECT_EQ(none->options.reader.depth, options_.reader.depth);
 }
 
+TEST_F(AutomaticSettingsTest, WhatWasTunedForThePageCacheIsNotForDirectReads) {
+  if (!model_->checkpoint().files().front()->direct())
+    GTEST_SKIP() << "no direct reads here";
+  Profile profile = Empty();
+  TunedSettings buffered = Sevens();
+  buffered.direct = DirectMode::kOff;
+  profile.PutTuned(Tuned(), buffered);
+  const auto chosen = ChooseSettings(*model_, options_, {}, &profile);
+  ASSERT_THAT(chosen.status(), IsOk());
+  EXPECT_EQ(chosen->source, SettingsSource::kDefault);
+}
+
 TEST_F(AutomaticSettingsTest, WhatTheUserFixedStays) {
   Profile profile = Empty();
   profile.PutTuned(Tuned(), Sevens());

@@ -15,6 +15,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
+#include "tests/tools/command_model_test.h"
 #include "tests/tools/command_run.h"
 #include "tests/tools/pseudo_terminal.h"
 
@@ -27,25 +28,12 @@ using ::testing::IsEmpty;
 
 constexpr char kStreamed[] = "27M";  // about half of the weights are cold
 
-class BenchCommandTest : public ::testing::Test {
+class BenchCommandTest : public CommandModelTest {
  protected:
   static void SetUpTestSuite() {
     setenv("TERM", "xterm", 1);
-    dir_ = new TempDir;
-    TinyModelOptions options;
-    options.layers = 8;
-    options.hidden = 256;
-    options.heads = 8;
-    options.kv_heads = 4;
-    options.head_dim = 32;
-    options.ffn = 3584;
-    ASSERT_THAT(WriteTinyModel(dir_->Path("model.gguf"), options), IsOk());
+    CommandModelTest::SetUpTestSuite();
   }
-  static void TearDownTestSuite() {
-    delete dir_;
-    dir_ = nullptr;
-  }
-
   static CommandRun Bench(const std::vector<std::string>& more,
                           const std::string& model) {
     std::vector<std::string> arguments = {"bench", "-m", model};
@@ -59,7 +47,7 @@ class BenchCommandTest : public ::testing::Test {
     return RunColdstream(arguments);
   }
   static CommandRun Bench(const std::vector<std::string>& more) {
-    return Bench(more, dir_->Path("model.gguf"));
+    return Bench(more, Model());
   }
   static nlohmann::json Report(std::vector<std::string> more) {
     more.push_back("--json");
@@ -67,11 +55,7 @@ class BenchCommandTest : public ::testing::Test {
     EXPECT_EQ(run.exit_code, 0) << run.error;
     return nlohmann::json::parse(run.out);
   }
-
-  static TempDir* dir_;
 };
-
-TempDir* BenchCommandTest::dir_ = nullptr;
 
 TEST_F(BenchCommandTest, ThePhasesAreMeasuredApart) {
   const nlohmann::json report =
@@ -137,7 +121,7 @@ TEST_F(BenchCommandTest, AModelOnTmpfsIsLabelled) {
   const std::string copy =
       "/dev/shm/coldstream-bench-" + std::to_string(getpid()) + ".gguf";
   std::error_code error;
-  std::filesystem::copy_file(dir_->Path("model.gguf"), copy, error);
+  std::filesystem::copy_file(Model(), copy, error);
   if (error) GTEST_SKIP() << error.message();
   const CommandRun run = Bench({"--ram", kStreamed, "--json"}, copy);
   std::filesystem::remove(copy);
@@ -173,8 +157,8 @@ TEST_F(BenchCommandTest, ATerminalShowsHowItIsGettingOn) {
   PseudoTerminal terminal(100);
   std::string text;
   const CommandRun run =
-      RunColdstream({"bench", "-m", dir_->Path("model.gguf"), "-p", "4", "-n",
-                     "100000", "--probe-seconds", "0", "--ram", "2G"},
+      RunColdstream({"bench", "-m", Model(), "-p", "4", "-n", "100000",
+                     "--probe-seconds", "0", "--ram", "2G"},
                     {.interrupt_when =
                          [&] {
                            text += terminal.Read(0);

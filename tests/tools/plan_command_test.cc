@@ -9,6 +9,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
+#include "tests/tools/command_model_test.h"
 #include "tests/tools/command_run.h"
 
 namespace coldstream {
@@ -18,26 +19,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class PlanCommandTest : public ::testing::Test {
+class PlanCommandTest : public CommandModelTest {
  protected:
-  // About 24 MiB of weights.
-  static void SetUpTestSuite() {
-    dir_ = new TempDir;
-    TinyModelOptions options;
-    options.layers = 8;
-    options.hidden = 256;
-    options.heads = 8;
-    options.kv_heads = 4;
-    options.head_dim = 32;
-    options.ffn = 3584;
-    ASSERT_THAT(WriteTinyModel(Model(), options), IsOk());
-  }
-  static void TearDownTestSuite() {
-    delete dir_;
-    dir_ = nullptr;
-  }
-  static std::string Model() { return dir_->Path("model.gguf"); }
-
   static CommandRun Plan(std::vector<std::string> more) {
     more.insert(more.begin(), "plan");
     return RunColdstream(more);
@@ -48,11 +31,7 @@ class PlanCommandTest : public ::testing::Test {
     EXPECT_EQ(run.exit_code, 0) << run.error;
     return nlohmann::json::parse(run.out);
   }
-
-  static TempDir* dir_;
 };
-
-TempDir* PlanCommandTest::dir_ = nullptr;
 
 TEST_F(PlanCommandTest, EachBudgetIsAColumnThatKeepsItsCap) {
   const auto json = Json({"-m", Model(), "--ram", "36M,44M,1G", "-b", "16",

@@ -15,6 +15,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
+#include "tests/tools/command_model_test.h"
 #include "tests/tools/command_run.h"
 #include "tests/tools/pseudo_terminal.h"
 
@@ -26,26 +27,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-class RunCommandTest : public ::testing::Test {
+class RunCommandTest : public CommandModelTest {
  protected:
-  // About 24 MiB of weights in 16 units and a head.
-  static void SetUpTestSuite() {
-    dir_ = new TempDir;
-    TinyModelOptions options;
-    options.layers = 8;
-    options.hidden = 256;
-    options.heads = 8;
-    options.kv_heads = 4;
-    options.head_dim = 32;
-    options.ffn = 3584;
-    ASSERT_THAT(WriteTinyModel(Model(), options), IsOk());
-  }
-  static void TearDownTestSuite() {
-    delete dir_;
-    dir_ = nullptr;
-  }
-  static std::string Model() { return dir_->Path("model.gguf"); }
-
   static CommandRun Run(std::vector<std::string> more,
                         const RunLimits& limits = {}) {
     std::vector<std::string> arguments = {"run", "-m", Model(), "--temp", "0"};
@@ -58,11 +41,7 @@ class RunCommandTest : public ::testing::Test {
     EXPECT_EQ(run.exit_code, 0) << run.error;
     return nlohmann::json::parse(run.out);
   }
-
-  static TempDir* dir_;
 };
-
-TempDir* RunCommandTest::dir_ = nullptr;
 
 TEST_F(RunCommandTest, TextGoesToStdoutAndTheReportToStderr) {
   const CommandRun run =

@@ -9,6 +9,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
+#include "tests/tools/command_model_test.h"
 #include "tests/tools/command_run.h"
 
 namespace coldstream {
@@ -18,29 +19,13 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class TuneCommandTest : public ::testing::Test {
+class TuneCommandTest : public CommandModelTest {
  protected:
-  // About 24 MiB of weights in 16 units and a head.
-  static void SetUpTestSuite() {
-    dir_ = new TempDir;
-    TinyModelOptions options;
-    options.layers = 8;
-    options.hidden = 256;
-    options.heads = 8;
-    options.kv_heads = 4;
-    options.head_dim = 32;
-    options.ffn = 3584;
-    ASSERT_THAT(WriteTinyModel(dir_->Path("model.gguf"), options), IsOk());
-  }
-  static void TearDownTestSuite() {
-    delete dir_;
-    dir_ = nullptr;
-  }
   void TearDown() override { std::filesystem::remove_all(dir_->Path("cache")); }
 
   CommandRun Command(const std::string& name,
                      const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {name, "-m", dir_->Path("model.gguf")};
+    std::vector<std::string> arguments = {name, "-m", Model()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return RunColdstream(arguments, {.profile = profile_});
   }
@@ -52,11 +37,8 @@ class TuneCommandTest : public ::testing::Test {
     return Command("tune", more);
   }
 
-  static TempDir* dir_;
   std::string profile_ = dir_->Path("cache/profile.json");
 };
-
-TempDir* TuneCommandTest::dir_ = nullptr;
 
 TEST_F(TuneCommandTest, TheChoiceIsShownWrittenAndUsedByLaterRuns) {
   const CommandRun tune = Tune({});
@@ -108,7 +90,7 @@ TEST_F(TuneCommandTest, WithEverythingResidentThereIsNothingToTune) {
 }
 
 TEST_F(TuneCommandTest, AProfileThatCannotBeWrittenIsAWarning) {
-  profile_ = dir_->Path("model.gguf") + "/profile.json";
+  profile_ = Model() + "/profile.json";
   const CommandRun tune = Tune({});
   EXPECT_EQ(tune.exit_code, 0) << tune.error;
   EXPECT_THAT(tune.out, HasSubstr("Not written"));
