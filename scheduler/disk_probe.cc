@@ -326,6 +326,14 @@ const char* ProbeBuffersName(ProbeBuffers buffers) {
 
 StatusOr<DiskProbe> ProbeDisk(const std::shared_ptr<File>& file,
                               const DiskProbeOptions& options) {
+  constexpr double kMostSeconds = 3600;
+  // Written so that a NaN, which would never be over, is refused too.
+  if (!(options.seconds > 0 && options.seconds <= kMostSeconds)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a disk probe of %f seconds, expected above 0 and at "
+                        "most %.0f",
+                        options.seconds, kMostSeconds));
+  }
   if (file->size() == 0) {
     DiskProbe probe;
     probe.chunk_bytes = ReaderOptions().chunk_bytes;

@@ -12,7 +12,8 @@
 //   if (probe.doubt.empty()) options.reader.depth = probe.depth;
 //
 // The file is only read, and never all of a large one: what fits the time.
-// Errors: the reader's; ResourceExhausted; Cancelled.
+// Errors: the reader's; ResourceExhausted; Cancelled; InvalidArgument (a time
+// that is not a number, not above 0, or over an hour).
 #ifndef COLDSTREAM_SCHEDULER_DISK_PROBE_H_
 #define COLDSTREAM_SCHEDULER_DISK_PROBE_H_
 

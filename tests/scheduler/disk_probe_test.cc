@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -164,6 +165,15 @@ TEST_F(DiskProbeTest, AReadErrorIsTheProbes) {
     return std::make_unique<FaultyBackend>(std::move(inner), table);
   };
   EXPECT_THAT(ProbeDisk(file_, options), StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST_F(DiskProbeTest, ATimeThatWouldNeverBeOverIsRefused) {
+  for (const double seconds :
+       {std::numeric_limits<double>::quiet_NaN(),
+        std::numeric_limits<double>::infinity(), 0.0, -1.0}) {
+    EXPECT_THAT(ProbeDisk(file_, {.seconds = seconds}),
+                StatusIs(absl::StatusCode::kInvalidArgument));
+  }
 }
 
 TEST_F(DiskProbeTest, CancelEndsIt) {
