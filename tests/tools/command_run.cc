@@ -53,7 +53,8 @@ void Redirect(const std::string& path, int descriptor) {
   _exit(127);
 }
 
-// Gives up after ten seconds: the command may have ended by itself.
+// After ten seconds the command is ended by force, if it has not ended by
+// itself: a test that fails must not hang.
 void InterruptWhen(pid_t child, const std::function<bool()>& condition) {
   constexpr useconds_t kPollUs = 2000;
   for (useconds_t waited = 0; waited < 10'000'000; waited += kPollUs) {
@@ -63,6 +64,7 @@ void InterruptWhen(pid_t child, const std::function<bool()>& condition) {
     }
     usleep(kPollUs);
   }
+  kill(child, SIGKILL);
 }
 
 }  // namespace
