@@ -17,6 +17,7 @@
 #define COLDSTREAM_BASE_DEVICE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
@@ -63,8 +64,13 @@ class Event {
   virtual bool Ready() const = 0;
   // Blocks the host until Ready. Errors: Internal (the work failed).
   virtual Status Wait() = 0;
+  // Seconds of the device's clock from `earlier` to this event, both recorded
+  // and ready. Errors: FailedPrecondition (one of them is not), Internal.
+  virtual StatusOr<double> SecondsSince(const Event& earlier) const = 0;
 };
 
+// Every call may return Internal: an error of the device, of this call or of
+// earlier work, cleared before it is returned so that it poisons nothing later.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -77,6 +83,14 @@ class Stream {
   virtual Status Wait(const Event& event) = 0;
   // Blocks the host until all work queued so far is done.
   virtual Status Synchronize() = 0;
+  // What kernels/cuda/launch.cuh puts kernels on: a cudaStream_t; of a device
+  // of the tests, its queue; null on the CPU, whose kernels are just called.
+  virtual void* native_handle() = 0;
+};
+
+struct DeviceMemoryInfo {
+  uint64_t free = 0;  // bytes, as the driver sees it now
+  uint64_t total = 0;
 };
 
 class Device {
@@ -84,6 +98,9 @@ class Device {
   virtual ~Device() = default;
   virtual DeviceKind kind() const = 0;
   virtual const char* name() const = 0;  // "cpu", or the card's own name
+
+  // Errors: Internal. On the CPU, what the machine and its cgroup leave.
+  virtual StatusOr<DeviceMemoryInfo> MemoryInfo() = 0;
 
   // Zeroed memory, at least page-aligned. `what` names it in the error.
   // Errors: ResourceExhausted. Lifetime: the device outlives the memory.

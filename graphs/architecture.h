@@ -11,7 +11,6 @@
 
 namespace coldstream {
 
-enum class NormKind { kRms, kLayer };
 
 struct Architecture {
   std::string_view name;  // general.architecture

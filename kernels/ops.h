@@ -57,6 +57,8 @@ struct MatmulKernel {
   void (*dequantize)(const std::byte* row, int64_t n, float* out) = nullptr;
 };
 
+enum class NormKind : uint8_t { kRms, kLayer };
+
 // Which elements RoPE rotates together (d = rotated width).
 enum class RopePairing : uint8_t {
   kAdjacent,  // (0,1), (2,3), ...: GGUF "llama", "command-r"
