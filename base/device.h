@@ -103,7 +103,8 @@ class Device {
   virtual StatusOr<DeviceMemoryInfo> MemoryInfo() = 0;
 
   // Zeroed memory, at least page-aligned. `what` names it in the error.
-  // Errors: ResourceExhausted. Lifetime: the device outlives the memory.
+  // Errors: ResourceExhausted. Lifetime: the device outlives the memory, the
+  // memory all queued work that uses it.
   virtual StatusOr<DeviceMemory> Allocate(size_t bytes, const char* what) = 0;
 
   // Prepares host memory for copies that run beside the host. A refusal costs
