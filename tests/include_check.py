@@ -74,6 +74,9 @@ def check_include(root, file, header, quoted):
         return wrong
     if quoted and ("/" not in header or header.startswith(".")):
         wrong.append(f'include "{header}" by its path from the root')
+    if re.match(r"boost/context", header) and \
+            not file.startswith("tests/simt/"):
+        wrong.append(f"Boost.Context ({header}) belongs in tests/simt/ only")
     if folder != "tests":
         for what, pattern, allowed in FENCES:
             if re.match(pattern, header) and not re.fullmatch(allowed, file):

@@ -113,6 +113,11 @@ class IncludeCheckTest(unittest.TestCase):
     def test_cublas_is_cuda(self):
         self.finds("kernels/matmul.cc", "<cublas_v2.h>", "CUDA")
 
+    def test_boost_context_is_for_the_simt_shim(self):
+        self.allows("tests/simt/fiber.cc", "<boost/context/fiber.hpp>")
+        self.finds("tests/io/reader_test.cc", "<boost/context/fiber.hpp>",
+                   "Boost.Context")
+
     def test_libraries_of_the_command_line_stay_in_tools(self):
         self.allows("tools/run.cc", '"nlohmann/json.hpp"')
         self.allows("tools/main.cc", '"CLI/CLI.hpp"')

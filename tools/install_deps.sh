@@ -6,7 +6,7 @@ set -euo pipefail
 
 packages=(
   ca-certificates cmake g++ ninja-build pkg-config python3
-  libabsl-dev libbenchmark-dev libcli11-dev libgmock-dev libgtest-dev
+  libabsl-dev libbenchmark-dev libboost-context-dev libcli11-dev libgmock-dev libgtest-dev
   libpcre2-dev libtbb-dev liburing-dev nlohmann-json3-dev
   "$@"
 )

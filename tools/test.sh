@@ -2,7 +2,8 @@
 # Builds the release preset with its tests and runs them; arguments go to ctest:
 # tools/test.sh -R sampler. Ends with ctest's summary and its exit status.
 # COLDSTREAM_WERROR=ON makes warnings errors (.ci/run sets it; compilers newer
-# than those we test with may warn of more).
+# than those we test with may warn of more). COLDSTREAM_CUDA_ARCHITECTURES=90
+# compiles the kernels for one kind of card in place of all.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,7 +12,12 @@ launcher=()
 if command -v ccache >/dev/null; then
   launcher=(-D CMAKE_CXX_COMPILER_LAUNCHER=ccache)
 fi
+if [[ -n ${COLDSTREAM_CUDA_ARCHITECTURES:-} ]]; then
+  cuda=(-D COLDSTREAM_CUDA_ARCHITECTURES="$COLDSTREAM_CUDA_ARCHITECTURES")
+else
+  cuda=()
+fi
 cmake --preset release -D COLDSTREAM_BUILD_TESTS=ON \
-  -D COLDSTREAM_WERROR="${COLDSTREAM_WERROR:-OFF}" "${launcher[@]}"
+  -D COLDSTREAM_WERROR="${COLDSTREAM_WERROR:-OFF}" "${cuda[@]}" "${launcher[@]}"
 cmake --build build/release
 exec ctest --test-dir build/release -j 2 --output-on-failure "$@"
