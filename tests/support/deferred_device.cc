@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/host_memory.h"
+#include "tests/simt/kernel_queue.h"
 #include "tests/support/deferred_work.h"
-#include "tests/support/kernel_queue.h"
 
 namespace coldstream {
 namespace {
@@ -35,7 +35,7 @@ class DeferredEvent final : public Event {
   std::shared_ptr<const WorkMark> mark_;  // the latest Record
 };
 
-class DeferredStream final : public Stream, public KernelQueue {
+class DeferredStream final : public Stream, public simt::KernelQueue {
  public:
   explicit DeferredStream(DeferredWork* work)
       : work_(work), stream_(work->AddStream()) {}
@@ -57,7 +57,9 @@ class DeferredStream final : public Stream, public KernelQueue {
                           static_cast<const DeferredEvent&>(event).mark());
   }
   Status Synchronize() override { return work_->Finish(stream_); }
-  void* native_handle() override { return static_cast<KernelQueue*>(this); }
+  void* native_handle() override {
+    return static_cast<simt::KernelQueue*>(this);
+  }
 
   void Enqueue(std::function<void()> kernel) override {
     work_->Kernel(stream_, std::move(kernel));

@@ -12,7 +12,7 @@
 // work in between, so that who did not wait reads kPoison (as floats, NaN).
 //
 //   auto device = CreateDeferredDevice({.seed = seed});
-//   auto* queue = static_cast<KernelQueue*>(stream->native_handle());
+//   auto* queue = static_cast<simt::KernelQueue*>(stream->native_handle());
 //   queue->Enqueue([=] { out[0] = in[0]; });   // runs in its stream's order
 //
 // Memory is of the heap, page-aligned, filled with kPoison when freed: under

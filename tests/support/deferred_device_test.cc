@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/support/kernel_queue.h"
+#include "tests/simt/kernel_queue.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
@@ -29,7 +29,7 @@ std::unique_ptr<Device> DeviceOf(uint64_t seed, DeviceFaults faults = {}) {
 }
 
 void Enqueue(Stream* stream, std::function<void()> kernel) {
-  static_cast<KernelQueue*>(stream->native_handle())
+  static_cast<simt::KernelQueue*>(stream->native_handle())
       ->Enqueue(std::move(kernel));
 }
 
