@@ -15,7 +15,7 @@
 namespace coldstream {
 
 // One-token products and reads, alone in turn and then both. Reads the model's
-// first file for a second or two, and takes about 150 MiB meanwhile. Errors:
+// first file for about two seconds, and takes about 150 MiB meanwhile. Errors:
 // the reader's, ResourceExhausted.
 StatusOr<Contention> MeasureDiskContention(const Model& model, int threads,
                                            const ReaderOptions& reader);

@@ -36,21 +36,38 @@ StatusOr<ProductBench> ProductBench::Create(const Ops* ops, Parallel* parallel,
   return bench;
 }
 
-double ProductBench::SecondsPerByte(DType type, int64_t tokens) {
+uint64_t ProductBench::Multiply(DType type, int64_t tokens) {
   const int64_t rows = RowsOf(type);
   const uint64_t piece = RowBytes(type, kCols) * static_cast<uint64_t>(rows);
   // Arithmetic sets the pace of many tokens: a piece is enough.
   const uint64_t pieces = tokens == 1 ? kWeightsBytes / piece : 1;
   auto* const in = reinterpret_cast<float*>(floats_.data());
   float* const out = in + max_tokens_ * kCols;
-  const double seconds = MedianSeconds([&] {
-    for (uint64_t i = 0; i < pieces; ++i) {
-      x_.Set(in, tokens, kCols, kCols);
-      Matmul(*ops_, *parallel_,
-             {type, weights_.data() + i * piece, rows, kCols}, x_, out, rows);
-    }
-  });
-  return seconds / static_cast<double>(pieces * piece);
+  for (uint64_t i = 0; i < pieces; ++i) {
+    x_.Set(in, tokens, kCols, kCols);
+    Matmul(*ops_, *parallel_, {type, weights_.data() + i * piece, rows, kCols},
+           x_, out, rows);
+  }
+  return pieces * piece;
+}
+
+double ProductBench::SecondsPerByte(DType type, int64_t tokens) {
+  uint64_t bytes = 0;
+  const double seconds = MedianSeconds([&] { bytes = Multiply(type, tokens); });
+  return seconds / static_cast<double>(bytes);
+}
+
+double ProductBench::MeanSecondsPerByte(DType type, int64_t tokens,
+                                        double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  uint64_t bytes = 0;
+  double elapsed = 0;
+  do {
+    bytes += Multiply(type, tokens);
+    elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+  } while (elapsed < seconds);
+  return elapsed / static_cast<double>(bytes);
 }
 
 }  // namespace coldstream

@@ -42,8 +42,13 @@ class ProductBench {
 
   // Median seconds for a byte of weights, multiplied with `tokens` tokens.
   double SecondsPerByte(DType type, int64_t tokens);
+  // The mean over at least `seconds`, pauses of the processor included.
+  double MeanSecondsPerByte(DType type, int64_t tokens, double seconds);
 
  private:
+  // One round of products; returns the bytes of weights it went through.
+  uint64_t Multiply(DType type, int64_t tokens);
+
   const Ops* ops_ = nullptr;
   Parallel* parallel_ = nullptr;
   int64_t max_tokens_ = 0;
