@@ -72,6 +72,9 @@ class Playback {
 
 // Each resource is busy for a share of the pass, and the other is slower for
 // that share; which depends on how long the pass is. A few rounds settle it.
+// A computation that often waits slows the disk by less: what they compete for
+// (a quota of processor time on a virtual machine) is then not used up. The
+// square of its share fits what was measured at 25, 50, 75 and 90 % resident.
 // `predict`: the pass for given stretches.
 template <typename Predict>
 PassPrediction WithContention(const PassShape& shape, const Predict& predict) {
@@ -80,12 +83,16 @@ PassPrediction WithContention(const PassShape& shape, const Predict& predict) {
   if (shape.contention.compute <= 1 && shape.contention.disk <= 1) return pass;
   Contention stretch;
   for (int round = 0; round < kRounds && pass.seconds > 0; ++round) {
-    const auto approach = [&](double slower, double other_busy, double* now) {
-      const double share = std::min(1.0, other_busy / pass.seconds);
-      *now = (*now + 1.0 + (slower - 1.0) * share) / 2;  // damped
+    const auto share = [&](double busy) {
+      return std::min(1.0, busy / pass.seconds);
     };
-    approach(shape.contention.compute, pass.disk_seconds, &stretch.compute);
-    approach(shape.contention.disk, pass.compute_seconds, &stretch.disk);
+    const auto approach = [](double slower, double weight, double* now) {
+      *now = (*now + 1.0 + (slower - 1.0) * weight) / 2;  // damped
+    };
+    const double computing = share(pass.compute_seconds);
+    approach(shape.contention.compute, share(pass.disk_seconds),
+             &stretch.compute);
+    approach(shape.contention.disk, computing * computing, &stretch.disk);
     pass = predict(stretch);
   }
   return pass;

@@ -74,11 +74,11 @@ TEST(CostModelTest, ComputingIsSlowerWhileTheDiskIsBusy) {
   const auto light = Units(8, 0.1);
   shape.units = light;
   EXPECT_NEAR(PredictPass(shape).seconds, 8.0, 1e-9);
-  // The disk is slowed for the share in which there is computing.
+  // The disk is slowed by the square of the share in which there is computing.
   shape.contention = {.compute = 1, .disk = 1.5};
   const PassPrediction slowed = PredictPass(shape);
-  EXPECT_NEAR(slowed.seconds,
-              8.0 * (1 + 0.5 * slowed.compute_seconds / slowed.seconds), 1e-2);
+  const double computing = slowed.compute_seconds / slowed.seconds;
+  EXPECT_NEAR(slowed.seconds, 8.0 * (1 + 0.5 * computing * computing), 1e-2);
 }
 
 // Whatever the shape: never below the bound, never above the sum, and more
