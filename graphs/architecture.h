@@ -11,7 +11,6 @@
 
 namespace coldstream {
 
-
 struct Architecture {
   std::string_view name;  // general.architecture
   NormKind norm;

@@ -1,7 +1,5 @@
 #include "graphs/decoder.h"
 
-#include <cmath>
-
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 
@@ -10,33 +8,58 @@ namespace coldstream {
 Decoder::Decoder(const Parts& parts)
     : parts_(parts), rope_(parts.config->rope) {
   const auto tokens = static_cast<size_t>(parts.workspace->max_tokens);
-  batch_.reserve(tokens);
   ids_.reserve(tokens);
   positions_.reserve(tokens);
-  attention_tokens_.reserve(tokens);
+  sequence_.reserve(tokens);
+  block_begin_.reserve(tokens + 1);
+  blocks_.reserve(static_cast<size_t>(parts.cache->block_count()));
   logit_tokens_.reserve(static_cast<size_t>(parts.workspace->max_logit_rows));
 }
 
 Status Decoder::Begin(const Batch& batch) {
   Workspace& work = *parts_.workspace;
   CHECK(!batch.empty() && batch.size() <= static_cast<size_t>(work.max_tokens));
-  batch_ = batch;
-  ids_.clear();
-  positions_.clear();
-  logit_tokens_.clear();
-  for (size_t i = 0; i < batch.size(); ++i) {
-    ids_.push_back(batch[i].id);
-    positions_.push_back(batch[i].position);
-    if (batch[i].wants_logits) logit_tokens_.push_back(static_cast<int64_t>(i));
-  }
+  DescribeTokens(batch);
   CHECK(logit_rows() <= work.max_logit_rows);
   rope_.Fill(positions_, work.rope);
-  return parts_.embedding->Read(ids_, *parts_.ops, *parts_.reader, work.x);
+  RETURN_IF_ERROR(parts_.ops->BeginPass(
+      {.positions = positions_,
+       .sequence = sequence_,
+       .block_begin = block_begin_,
+       .blocks = blocks_,
+       .rope = {work.rope, batch.size() * static_cast<size_t>(rope_.rot_dim())},
+       .logit_rows = logit_tokens_}));
+  RETURN_IF_ERROR(parts_.embedding->Read(ids_, *parts_.host_ops, *parts_.reader,
+                                         work.host_x));
+  return parts_.ops->CopyIn(work.x, work.host_x,
+                            tokens() * parts_.config->hidden);
+}
+
+void Decoder::DescribeTokens(const Batch& batch) {
+  ids_.clear();
+  positions_.clear();
+  sequence_.clear();
+  block_begin_.assign(1, 0);
+  blocks_.clear();
+  logit_tokens_.clear();
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const KvSequence& sequence = *batch[i].sequence;
+    if (i == 0 || batch[i].sequence != batch[i - 1].sequence) {
+      blocks_.insert(blocks_.end(), sequence.blocks.begin(),
+                     sequence.blocks.end());
+      block_begin_.push_back(static_cast<int32_t>(blocks_.size()));
+    }
+    ids_.push_back(batch[i].id);
+    positions_.push_back(batch[i].position);
+    sequence_.push_back(static_cast<int32_t>(block_begin_.size()) - 2);
+    if (batch[i].wants_logits) logit_tokens_.push_back(static_cast<int32_t>(i));
+  }
 }
 
 std::span<const float> Decoder::logits(int64_t row) const {
   const auto vocab = static_cast<size_t>(parts_.config->vocab_rows);
-  return {parts_.workspace->logits + static_cast<size_t>(row) * vocab, vocab};
+  return {parts_.workspace->host_logits + static_cast<size_t>(row) * vocab,
+          vocab};
 }
 
 Status Decoder::RunUnit(int unit, const std::byte* buffer) {
@@ -48,47 +71,61 @@ Status Decoder::RunUnit(int unit, const std::byte* buffer) {
        parts_.map->matrices[static_cast<size_t>(unit)]) {
     if (rows.kind == MatrixKind::kHead && logit_rows() == 0) continue;
     const size_t layer = static_cast<size_t>(rows.layer);
-    if (rows.row_begin == 0) SetInput(rows.kind, layer);
+    if (rows.row_begin == 0) RETURN_IF_ERROR(SetInput(rows.kind, layer));
     const Output out = OutputOf(rows.kind, layer);
-    Matmul(*parts_.ops, *parts_.parallel,
-           Resolve(rows.weight, parts_.map->units[static_cast<size_t>(unit)],
-                   buffer),
-           parts_.workspace->activations, out.values + rows.row_begin,
-           out.stride);
+    RETURN_IF_ERROR(parts_.ops->Matmul(
+        Resolve(rows.weight, parts_.map->units[static_cast<size_t>(unit)],
+                buffer),
+        out.values + rows.row_begin, out.stride));
     if (rows.last) RETURN_IF_ERROR(UseOutput(rows.kind, rows.layer));
   }
   return absl::OkStatus();
 }
 
-void Decoder::SetInput(MatrixKind kind, size_t layer) {
-  Workspace& work = *parts_.workspace;
+Status Decoder::End() {
+  RETURN_IF_ERROR(parts_.ops->Finish());
+  const int layer = parts_.ops->first_not_finite();
+  if (layer < 0) return absl::OkStatus();
+  if (layer == parts_.config->layer_count()) {
+    return absl::InternalError(
+        "logits are not finite (infinity or NaN): the output head's weights "
+        "are damaged or exceed the range of the arithmetic");
+  }
+  return absl::InternalError(absl::StrFormat(
+      "the output of layer %d is not finite (infinity or NaN): the weights "
+      "are damaged or exceed the range of the arithmetic",
+      layer));
+}
+
+Status Decoder::SetInput(MatrixKind kind, size_t layer) {
+  const Workspace& work = *parts_.workspace;
   const ModelConfig& config = *parts_.config;
   const LayerShape& shape = config.layers[layer];
   const LayerVectors& vectors = parts_.map->layers[layer];
-  const auto set = [&](const float* x, int64_t rows, int64_t width) {
-    work.activations.Set(x, rows, width, width);
-  };
-  const auto tokens = static_cast<int64_t>(batch_.size());
+  PassOps& ops = *parts_.ops;
   switch (kind) {
     case MatrixKind::kQ:
-      Normalise(vectors.attn_norm);
-      return set(work.normed, tokens, config.hidden);
+      RETURN_IF_ERROR(Normalise(vectors.attn_norm));
+      return ops.SetInput(work.normed, tokens(), config.hidden);
     case MatrixKind::kAttnOutput:
-      return set(work.attended, tokens, shape.heads * shape.value_dim);
+      return ops.SetInput(work.attended, tokens(),
+                          shape.heads * shape.value_dim);
     case MatrixKind::kGate:
       // With a parallel residual the attention's norm serves both.
-      if (vectors.ffn_norm.present()) Normalise(vectors.ffn_norm);
-      return set(work.normed, tokens, config.hidden);
+      if (vectors.ffn_norm.present())
+        RETURN_IF_ERROR(Normalise(vectors.ffn_norm));
+      return ops.SetInput(work.normed, tokens(), config.hidden);
     case MatrixKind::kDown:
-      return set(work.gate, tokens, shape.ffn);
+      return ops.SetInput(work.gate, tokens(), shape.ffn);
     case MatrixKind::kHead:
-      NormaliseLogitRows();
-      return set(work.head_in, logit_rows(), config.hidden);
+      RETURN_IF_ERROR(NormaliseLogitRows());
+      return ops.SetInput(work.head_in, logit_rows(), config.hidden);
     case MatrixKind::kK:
     case MatrixKind::kV:
     case MatrixKind::kUp:
-      return;  // what the matrix before had
+      break;  // what the matrix before had
   }
+  return absl::OkStatus();
 }
 
 Decoder::Output Decoder::OutputOf(MatrixKind kind, size_t layer) const {
@@ -119,195 +156,90 @@ Status Decoder::UseOutput(MatrixKind kind, int64_t layer) {
   const LayerShape& shape = parts_.config->layers[static_cast<size_t>(layer)];
   const LayerVectors& vectors = parts_.map->layers[static_cast<size_t>(layer)];
   const Workspace& work = *parts_.workspace;
+  PassOps& ops = *parts_.ops;
   switch (kind) {
     case MatrixKind::kQ:
-      AddBias(vectors.q_bias, work.q);
-      return absl::OkStatus();
+      return AddBias(vectors.q_bias, work.q);
     case MatrixKind::kK:
-      AddBias(vectors.k_bias, work.k);
-      return absl::OkStatus();
+      return AddBias(vectors.k_bias, work.k);
     case MatrixKind::kV:
-      AddBias(vectors.v_bias, work.v);
-      RotateAndStore(shape, layer);
-      Attend(shape, layer);
-      return absl::OkStatus();
+      RETURN_IF_ERROR(AddBias(vectors.v_bias, work.v));
+      return RotateStoreAndAttend(shape, layer);
     case MatrixKind::kAttnOutput:
-      AddBias(vectors.attn_output_bias, work.projected);
-      AddToResidual(work.projected);
-      return absl::OkStatus();
+      RETURN_IF_ERROR(AddBias(vectors.attn_output_bias, work.projected));
+      return AddToResidual(work.projected);
     case MatrixKind::kUp:
-      Gate(shape.ffn);
-      return absl::OkStatus();
+      return ops.SwiGlu(work.gate, work.up, tokens() * shape.ffn, work.gate);
     case MatrixKind::kDown:
-      AddToResidual(work.projected);
-      return CheckLayer(layer);
+      RETURN_IF_ERROR(AddToResidual(work.projected));
+      return ops.CheckFinite(work.x, tokens() * parts_.config->hidden,
+                             static_cast<int>(layer));
     case MatrixKind::kHead:
       return FinishLogits();
     case MatrixKind::kGate:
-      return absl::OkStatus();
+      break;
   }
-  return absl::InternalError("unknown matrix kind");
+  return absl::OkStatus();
 }
 
-const float* Decoder::LoadVector(const WeightRef& ref) {
+StatusOr<const float*> Decoder::LoadVector(const WeightRef& ref) {
   const TensorView view =
       Resolve(ref, parts_.map->units[kVectorUnit], vectors_);
-  parts_.ops->MatmulFor(view.type).dequantize(view.data, view.cols,
-                                              parts_.workspace->vector);
+  if (view.type == DType::kF32 &&
+      reinterpret_cast<uintptr_t>(view.data) % alignof(float) == 0)
+    return reinterpret_cast<const float*>(view.data);
+  RETURN_IF_ERROR(parts_.ops->Dequantize(view, parts_.workspace->vector));
   return parts_.workspace->vector;
 }
 
-void Decoder::NormaliseRow(const float* in, const float* weight,
-                           float* out) const {
+Status Decoder::Normalise(const WeightRef& ref) {
+  ASSIGN_OR_RETURN(const float* weight, LoadVector(ref));
   const ModelConfig& config = *parts_.config;
-  if (config.architecture->norm == NormKind::kRms) {
-    parts_.ops->rms_norm(in, weight, config.norm_epsilon, config.hidden, out);
-  } else {
-    parts_.ops->layer_norm(in, weight, nullptr, config.norm_epsilon,
-                           config.hidden, out);
-  }
+  return parts_.ops->Norm(config.architecture->norm, parts_.workspace->x,
+                          weight, config.norm_epsilon, tokens(), config.hidden,
+                          parts_.workspace->normed);
 }
 
-void Decoder::Normalise(const WeightRef& ref) {
-  const float* weight = LoadVector(ref);
+Status Decoder::NormaliseLogitRows() {
+  ASSIGN_OR_RETURN(const float* weight, LoadVector(parts_.map->final_norm));
+  const ModelConfig& config = *parts_.config;
+  return parts_.ops->NormLogitRows(
+      config.architecture->norm, parts_.workspace->x, weight,
+      config.norm_epsilon, config.hidden, parts_.workspace->head_in);
+}
+
+Status Decoder::AddBias(const WeightRef& bias, float* out) {
+  if (!bias.present()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const float* values, LoadVector(bias));
+  return parts_.ops->AddBias(values, tokens(), bias.cols, out);
+}
+
+Status Decoder::AddToResidual(const float* x) {
+  return parts_.ops->Add(x, tokens() * parts_.config->hidden,
+                         parts_.workspace->x);
+}
+
+Status Decoder::RotateStoreAndAttend(const LayerShape& shape, int64_t layer) {
   const Workspace& work = *parts_.workspace;
-  const int64_t hidden = parts_.config->hidden;
-  const auto tokens = static_cast<int64_t>(batch_.size());
-  parts_.parallel->For(tokens, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t)
-      NormaliseRow(work.x + t * hidden, weight, work.normed + t * hidden);
-  });
-}
-
-void Decoder::NormaliseLogitRows() {
-  const float* weight = LoadVector(parts_.map->final_norm);
-  const Workspace& work = *parts_.workspace;
-  const int64_t hidden = parts_.config->hidden;
-  for (size_t row = 0; row < logit_tokens_.size(); ++row) {
-    NormaliseRow(work.x + logit_tokens_[row] * hidden, weight,
-                 work.head_in + static_cast<int64_t>(row) * hidden);
-  }
-}
-
-void Decoder::AddBias(const WeightRef& bias, float* out) {
-  if (!bias.present()) return;
-  const float* values = LoadVector(bias);
-  for (int64_t t = 0; t < static_cast<int64_t>(batch_.size()); ++t)
-    parts_.ops->add(values, bias.cols, out + t * bias.cols);
-}
-
-void Decoder::AddToResidual(const float* x) {
-  const int64_t hidden = parts_.config->hidden;
-  parts_.parallel->For(
-      static_cast<int64_t>(batch_.size()), 8, [&](int64_t begin, int64_t end) {
-        parts_.ops->add(x + begin * hidden, (end - begin) * hidden,
-                        parts_.workspace->x + begin * hidden);
-      });
-}
-
-void Decoder::RotateAndStore(const LayerShape& shape, int64_t layer) {
-  const Workspace& work = *parts_.workspace;
-  const Ops& ops = *parts_.ops;
-  const int64_t rot_dim = rope_.rot_dim();
+  PassOps& ops = *parts_.ops;
   const RopePairing pairing = parts_.config->architecture->rope;
-  const auto store = [&](const float* from, int64_t dim, int64_t slot,
-                         uint16_t* block) {
-    for (int64_t head = 0; head < shape.kv_heads; ++head)
-      ops.to_f16(from + head * dim, dim,
-                 block + (head * kKvBlockTokens + slot) * dim);
-  };
-  const auto tokens = static_cast<int64_t>(batch_.size());
-  parts_.parallel->For(tokens, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const BatchToken& token = batch_[static_cast<size_t>(t)];
-      const float* angles = work.rope + t * rot_dim;
-      float* k = work.k + t * shape.kv_heads * shape.key_dim;
-      ops.rope(work.q + t * shape.heads * shape.key_dim, shape.heads,
-               shape.key_dim, rot_dim, angles, pairing);
-      ops.rope(k, shape.kv_heads, shape.key_dim, rot_dim, angles, pairing);
-      const int block =
-          token.sequence
-              ->blocks[static_cast<size_t>(token.position / kKvBlockTokens)];
-      const int64_t slot = token.position % kKvBlockTokens;
-      store(k, shape.key_dim, slot, parts_.cache->Keys(layer, block));
-      store(work.v + t * shape.kv_heads * shape.value_dim, shape.value_dim,
-            slot, parts_.cache->Values(layer, block));
-    }
-  });
-}
-
-void Decoder::Attend(const LayerShape& shape, int64_t layer) {
-  const Workspace& work = *parts_.workspace;
-  // Block tables of this layer, one pair per run of tokens of a sequence.
-  block_pointers_.clear();
-  std::vector<AttentionToken>& tokens = attention_tokens_;
-  tokens.resize(batch_.size());
-  size_t total = 0;
-  for (size_t i = 0; i < batch_.size(); ++i)
-    if (i == 0 || batch_[i].sequence != batch_[i - 1].sequence)
-      total += 2 * batch_[i].sequence->blocks.size();
-  block_pointers_.reserve(total);  // pointers into it stay valid below
-  for (size_t i = 0; i < batch_.size(); ++i) {
-    tokens[i].position = batch_[i].position;
-    if (i > 0 && batch_[i].sequence == batch_[i - 1].sequence) {
-      tokens[i].key_blocks = tokens[i - 1].key_blocks;
-      tokens[i].value_blocks = tokens[i - 1].value_blocks;
-      continue;
-    }
-    const std::vector<int>& blocks = batch_[i].sequence->blocks;
-    tokens[i].key_blocks = block_pointers_.data() + block_pointers_.size();
-    for (int block : blocks)
-      block_pointers_.push_back(parts_.cache->Keys(layer, block));
-    tokens[i].value_blocks = block_pointers_.data() + block_pointers_.size();
-    for (int block : blocks)
-      block_pointers_.push_back(parts_.cache->Values(layer, block));
-  }
-  AttentionArgs args;
-  args.q = work.q;
-  args.out = work.attended;
-  args.tokens = tokens.data();
-  args.token_count = static_cast<int64_t>(tokens.size());
-  args.heads = shape.heads;
-  args.kv_heads = shape.kv_heads;
-  args.key_dim = shape.key_dim;
-  args.value_dim = shape.value_dim;
-  args.scale =
-      static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.key_dim)));
-  parts_.parallel->For(AttentionItems(args), 1,
-                       [&](int64_t begin, int64_t end) {
-                         parts_.ops->attention(args, begin, end);
-                       });
-}
-
-void Decoder::Gate(int64_t ffn) {
-  const Workspace& work = *parts_.workspace;
-  parts_.parallel->For(static_cast<int64_t>(batch_.size()) * ffn, 1024,
-                       [&](int64_t begin, int64_t end) {
-                         parts_.ops->swiglu(work.gate + begin, work.up + begin,
-                                            end - begin, work.gate + begin);
-                       });
-}
-
-Status Decoder::CheckLayer(int64_t layer) const {
-  const auto tokens = static_cast<int64_t>(batch_.size());
-  if (parts_.ops->all_finite(parts_.workspace->x,
-                             tokens * parts_.config->hidden))
-    return absl::OkStatus();
-  return absl::InternalError(absl::StrFormat(
-      "the output of layer %d is not finite (infinity or NaN): the weights "
-      "are damaged or exceed the range of the arithmetic",
-      layer));
+  const KvLayer cache = parts_.cache->Layer(layer);
+  RETURN_IF_ERROR(ops.Rope(work.q, shape.heads, shape.key_dim, pairing));
+  RETURN_IF_ERROR(ops.Rope(work.k, shape.kv_heads, shape.key_dim, pairing));
+  RETURN_IF_ERROR(ops.StoreKv(work.k, work.v, cache));
+  return ops.Attend(work.q, cache, work.attended);
 }
 
 Status Decoder::FinishLogits() {
-  const int64_t count = logit_rows() * parts_.config->vocab_rows;
-  float* logits = parts_.workspace->logits;
-  if (parts_.config->logit_scale != 1)
-    parts_.ops->scale(parts_.config->logit_scale, count, logits);
-  if (parts_.ops->all_finite(logits, count)) return absl::OkStatus();
-  return absl::InternalError(
-      "logits are not finite (infinity or NaN): the output head's weights are "
-      "damaged or exceed the range of the arithmetic");
+  const ModelConfig& config = *parts_.config;
+  const Workspace& work = *parts_.workspace;
+  PassOps& ops = *parts_.ops;
+  const int64_t count = logit_rows() * config.vocab_rows;
+  if (config.logit_scale != 1)
+    RETURN_IF_ERROR(ops.Scale(config.logit_scale, count, work.logits));
+  RETURN_IF_ERROR(ops.CheckFinite(work.logits, count,
+                                  static_cast<int>(config.layer_count())));
+  return ops.CopyOut(work.host_logits, work.logits, count);
 }
 
 }  // namespace coldstream

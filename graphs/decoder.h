@@ -4,8 +4,10 @@
 // both from one norm. Grouped-query attention over the paged f16 KV cache, RoPE
 // on queries and keys, SwiGLU (Shazeer 2020, arXiv 2002.05202).
 //
-// A pass: Begin(batch), then RunUnit for every unit in order; logits() holds
-// until the next Begin. Not thread-safe; goes wide through Parallel.
+// A pass: Begin(batch), RunUnit for every unit in order, End; logits() holds
+// until the next Begin. What happens where is the business of PassOps: on the
+// CPU each call has done its work, on CUDA it has queued it until End.
+// Not thread-safe.
 #ifndef COLDSTREAM_GRAPHS_DECODER_H_
 #define COLDSTREAM_GRAPHS_DECODER_H_
 
@@ -14,7 +16,6 @@
 #include <span>
 #include <vector>
 
-#include "base/parallel.h"
 #include "base/status.h"
 #include "graphs/batch.h"
 #include "graphs/embedding_rows.h"
@@ -23,8 +24,8 @@
 #include "graphs/weight_map.h"
 #include "graphs/workspace.h"
 #include "io/reader.h"
-#include "kernels/matmul.h"
 #include "kernels/ops.h"
+#include "kernels/pass_ops.h"
 #include "kernels/rope_table.h"
 
 namespace coldstream {
@@ -35,8 +36,8 @@ class Decoder {
   struct Parts {
     const ModelConfig* config;
     const WeightMap* map;
-    const Ops* ops;
-    Parallel* parallel;
+    PassOps* ops;
+    const Ops* host_ops;  // for embedding rows
     Reader* reader;
     KvCache* cache;
     Workspace* workspace;
@@ -49,8 +50,13 @@ class Decoder {
   // logits. Errors: InvalidArgument (token id), the reader's.
   Status Begin(const Batch& batch);
 
-  // Errors: Internal naming the first layer whose output is not finite.
+  // `weights`: the unit's buffer in the device's memory; it must stay as it is
+  // until the work queued by this call is done. Errors: the device's.
   Status RunUnit(int unit, const std::byte* weights);
+
+  // Waits for the pass. Errors: Internal naming the first layer whose output
+  // is not finite, or the device's.
+  Status End();
 
   // [rows that wanted logits, in batch order][vocab_rows].
   int64_t logit_rows() const {
@@ -66,39 +72,36 @@ class Decoder {
   };
   // A pass is these three for every matrix: what it is multiplied with, where
   // its rows go, and what is done once they are all there.
-  void SetInput(MatrixKind kind, size_t layer);
+  Status SetInput(MatrixKind kind, size_t layer);
   Output OutputOf(MatrixKind kind, size_t layer) const;
   Status UseOutput(MatrixKind kind, int64_t layer);
 
-  // A norm or bias as floats, in workspace.vector.
-  const float* LoadVector(const WeightRef& ref);
-  // out = norm(in) of one row, by the architecture's kind.
-  void NormaliseRow(const float* in, const float* weight, float* out) const;
+  // A norm or bias as floats: where it lies, or in workspace.vector.
+  StatusOr<const float*> LoadVector(const WeightRef& ref);
   // normed = norm(x), for every token.
-  void Normalise(const WeightRef& ref);
+  Status Normalise(const WeightRef& ref);
   // head_in = norm(x), for tokens that want logits.
-  void NormaliseLogitRows();
+  Status NormaliseLogitRows();
   // out += bias for every token; out: [tokens, bias.cols]. Nothing if absent.
-  void AddBias(const WeightRef& bias, float* out);
-  void AddToResidual(const float* x);
-  // Rotates q and k, and stores k and v in the cache.
-  void RotateAndStore(const LayerShape& shape, int64_t layer);
-  void Attend(const LayerShape& shape, int64_t layer);
-  // gate = swiglu(gate, up); both [tokens, ffn].
-  void Gate(int64_t ffn);
-  Status CheckLayer(int64_t layer) const;
+  Status AddBias(const WeightRef& bias, float* out);
+  Status AddToResidual(const float* x);
+  // Rotates q and k, stores k and v in the cache, and attends.
+  Status RotateStoreAndAttend(const LayerShape& shape, int64_t layer);
   Status FinishLogits();
+  int64_t tokens() const { return static_cast<int64_t>(positions_.size()); }
+  // Positions and block tables of a batch, for PassOps.
+  void DescribeTokens(const Batch& batch);
 
   const Parts parts_;
   RopeTable rope_;
   const std::byte* vectors_ = nullptr;  // unit 0, since it was first run
-  Batch batch_;
-  std::vector<int64_t> logit_tokens_;  // indices into batch_
-  // Scratch, sized by the batch.
+  // Of the pass, by token or by sequence; see PassTokens.
   std::vector<int32_t> ids_;
   std::vector<int64_t> positions_;
-  std::vector<AttentionToken> attention_tokens_;
-  std::vector<const uint16_t*> block_pointers_;
+  std::vector<int32_t> sequence_;
+  std::vector<int32_t> block_begin_;
+  std::vector<int32_t> blocks_;
+  std::vector<int32_t> logit_tokens_;
 };
 
 }  // namespace coldstream

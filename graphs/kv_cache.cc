@@ -29,10 +29,12 @@ uint64_t KvCache::BytesFor(const ModelConfig& config, int64_t tokens) {
   return bytes;
 }
 
-StatusOr<KvCache> KvCache::Create(const ModelConfig& config, int64_t tokens) {
+StatusOr<KvCache> KvCache::Create(const ModelConfig& config, int64_t tokens,
+                                  Device* device) {
   KvCache cache;
   cache.config_ = &config;
   const uint64_t blocks = BlocksFor(tokens);
+  cache.block_count_ = static_cast<int64_t>(blocks);
   uint64_t offset = 0;
   for (const LayerShape& layer : config.layers) {
     cache.layer_offset_.push_back(offset);
@@ -40,7 +42,7 @@ StatusOr<KvCache> KvCache::Create(const ModelConfig& config, int64_t tokens) {
     cache.values_offset_.push_back(HalfBytes(layer.kv_heads, layer.key_dim));
     offset += BlockBytes(layer) * blocks;
   }
-  ASSIGN_OR_RETURN(cache.memory_, HostMemory::Allocate(offset, "the KV cache"));
+  ASSIGN_OR_RETURN(cache.memory_, device->Allocate(offset, "the KV cache"));
   // Handed out from the back: the lowest block first.
   for (uint64_t block = blocks; block > 0; --block)
     cache.free_.push_back(static_cast<int>(block - 1));
@@ -72,16 +74,16 @@ void KvCache::Release(KvSequence* sequence) {
   sequence->length = 0;
 }
 
-uint16_t* KvCache::Keys(int64_t layer, int block) const {
+KvLayer KvCache::Layer(int64_t layer) const {
   const auto index = static_cast<size_t>(layer);
-  return reinterpret_cast<uint16_t*>(memory_.data() + layer_offset_[index] +
-                                     layer_block_[index] *
-                                         static_cast<uint64_t>(block));
-}
-
-uint16_t* KvCache::Values(int64_t layer, int block) const {
-  return Keys(layer, block) +
-         values_offset_[static_cast<size_t>(layer)] / sizeof(uint16_t);
+  const LayerShape& shape = config_->layers[index];
+  return {.base = memory_.data() + layer_offset_[index],
+          .block_bytes = layer_block_[index],
+          .values_offset = values_offset_[index],
+          .heads = shape.heads,
+          .kv_heads = shape.kv_heads,
+          .key_dim = shape.key_dim,
+          .value_dim = shape.value_dim};
 }
 
 }  // namespace coldstream

@@ -3,16 +3,18 @@
 // A block holds kKvBlockTokens positions of one sequence in every layer, as f16
 // [kv_heads, kKvBlockTokens, dim] for keys and again for values. Sequences own
 // lists of blocks; blocks go back to the pool when a sequence is released.
-// Memory is mapped at Create and becomes resident as positions are written.
+// On the CPU memory is mapped at Create and becomes resident as positions are
+// written.
 #ifndef COLDSTREAM_GRAPHS_KV_CACHE_H_
 #define COLDSTREAM_GRAPHS_KV_CACHE_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "base/host_memory.h"
+#include "base/device.h"
 #include "base/status.h"
 #include "graphs/model_config.h"
+#include "kernels/pass_ops.h"
 
 namespace coldstream {
 
@@ -23,9 +25,11 @@ struct KvSequence {
 
 class KvCache {
  public:
-  // Room for `tokens` positions, rounded up to whole blocks. `config` must
-  // outlive the cache. Errors: ResourceExhausted.
-  static StatusOr<KvCache> Create(const ModelConfig& config, int64_t tokens);
+  // Room for `tokens` positions, rounded up to whole blocks, in the device's
+  // memory. `config` and the device must outlive the cache. Errors:
+  // ResourceExhausted.
+  static StatusOr<KvCache> Create(const ModelConfig& config, int64_t tokens,
+                                  Device* device);
   // Bytes Create takes.
   static uint64_t BytesFor(const ModelConfig& config, int64_t tokens);
 
@@ -34,17 +38,19 @@ class KvCache {
   Status Reserve(KvSequence* sequence, int64_t length);
   void Release(KvSequence* sequence);
 
-  uint16_t* Keys(int64_t layer, int block) const;
-  uint16_t* Values(int64_t layer, int block) const;
+  // Where the layer's blocks lie.
+  KvLayer Layer(int64_t layer) const;
 
   uint64_t bytes() const { return memory_.size(); }
+  int64_t block_count() const { return block_count_; }
 
  private:
   const ModelConfig* config_ = nullptr;
-  HostMemory memory_;
+  DeviceMemory memory_;
   std::vector<uint64_t> layer_offset_;   // bytes
   std::vector<uint64_t> layer_block_;    // bytes of one block
   std::vector<uint64_t> values_offset_;  // bytes from a block's start
+  int64_t block_count_ = 0;
   std::vector<int> free_;
 };
 

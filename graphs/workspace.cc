@@ -27,8 +27,8 @@ class Carver {
   uint64_t high_ = 0;
 };
 
-uint64_t Carve(const ModelConfig& config, int64_t tokens, int64_t rows,
-               std::byte* base, Workspace* workspace) {
+uint64_t CarveDevice(const ModelConfig& config, int64_t tokens, int64_t rows,
+                     std::byte* base, Workspace* workspace) {
   Carver carver(base);
   Workspace& w = *workspace;
   const int64_t hidden = config.hidden;
@@ -36,7 +36,6 @@ uint64_t Carve(const ModelConfig& config, int64_t tokens, int64_t rows,
   carver.Take(tokens * hidden, &w.x);
   carver.Take(tokens * hidden, &w.normed);
   carver.Take(tokens * hidden, &w.projected);
-  carver.Take(tokens * config.rope.rot_dim, &w.rope);
   carver.Take(std::max({hidden, config.max_q_width(), kv_width}), &w.vector);
   carver.Take(rows * hidden, &w.head_in);
   carver.Take(rows * config.vocab_rows, &w.logits);
@@ -51,35 +50,54 @@ uint64_t Carve(const ModelConfig& config, int64_t tokens, int64_t rows,
   return carver.high();
 }
 
-int64_t WidestInput(const ModelConfig& config) {
-  return std::max({config.hidden, config.max_value_width(), config.max_ffn()});
+uint64_t CarveHost(const ModelConfig& config, int64_t tokens, int64_t rows,
+                   DeviceKind kind, std::byte* base, Workspace* workspace) {
+  Carver carver(base);
+  carver.Take(tokens * config.rope.rot_dim, &workspace->rope);
+  if (kind != DeviceKind::kCpu) {
+    carver.Take(tokens * config.hidden, &workspace->host_x);
+    carver.Take(rows * config.vocab_rows, &workspace->host_logits);
+  }
+  return carver.high();
 }
 
 }  // namespace
 
-uint64_t Workspace::BytesFor(const ModelConfig& config, int64_t max_tokens,
-                             int64_t max_logit_rows) {
+uint64_t Workspace::DeviceBytes(const ModelConfig& config, int64_t max_tokens,
+                                int64_t max_logit_rows) {
   Workspace unused;
-  return Carve(config, max_tokens, max_logit_rows, nullptr, &unused) +
-         Activations::BytesFor(std::max(max_tokens, max_logit_rows),
-                               WidestInput(config));
+  return CarveDevice(config, max_tokens, max_logit_rows, nullptr, &unused);
+}
+
+uint64_t Workspace::HostBytes(const ModelConfig& config, int64_t max_tokens,
+                              int64_t max_logit_rows, DeviceKind kind) {
+  Workspace unused;
+  return CarveHost(config, max_tokens, max_logit_rows, kind, nullptr, &unused);
 }
 
 StatusOr<Workspace> Workspace::Create(const ModelConfig& config,
                                       int64_t max_tokens,
-                                      int64_t max_logit_rows) {
+                                      int64_t max_logit_rows, Device* device) {
   Workspace workspace;
   workspace.max_tokens = max_tokens;
   workspace.max_logit_rows = max_logit_rows;
-  const uint64_t bytes =
-      Carve(config, max_tokens, max_logit_rows, nullptr, &workspace);
-  ASSIGN_OR_RETURN(workspace.memory_,
-                   HostMemory::Allocate(bytes, "activations"));
-  Carve(config, max_tokens, max_logit_rows, workspace.memory_.data(),
-        &workspace);
-  ASSIGN_OR_RETURN(workspace.activations,
-                   Activations::Create(std::max(max_tokens, max_logit_rows),
-                                       WidestInput(config)));
+  ASSIGN_OR_RETURN(
+      workspace.device_memory_,
+      device->Allocate(DeviceBytes(config, max_tokens, max_logit_rows),
+                       "activations"));
+  CarveDevice(config, max_tokens, max_logit_rows,
+              workspace.device_memory_.data(), &workspace);
+  const DeviceKind kind = device->kind();
+  ASSIGN_OR_RETURN(
+      workspace.host_memory_,
+      HostMemory::Allocate(HostBytes(config, max_tokens, max_logit_rows, kind),
+                           "activations"));
+  CarveHost(config, max_tokens, max_logit_rows, kind,
+            workspace.host_memory_.data(), &workspace);
+  if (kind == DeviceKind::kCpu) {
+    workspace.host_x = workspace.x;
+    workspace.host_logits = workspace.logits;
+  }
   return workspace;
 }
 

@@ -5,7 +5,7 @@
 // done when the call returns; CUDA's, which queues kernels on one stream. Data
 // pointers are addresses of the device unless called host. A pass:
 //
-//   ops->BeginPass(tokens);               // host arrays; copied
+//   ops->BeginPass(tokens);               // host arrays; stay until Finish
 //   ops->CopyIn(x, rows_of_embedding, n);
 //   ... Norm, SetInput, Matmul, Attend, ...
 //   ops->CopyOut(host_logits, logits, n);
@@ -45,6 +45,14 @@ struct KvLayer {
   int64_t kv_heads = 0;
   int64_t key_dim = 0;
   int64_t value_dim = 0;
+
+  uint16_t* keys(int block) const {
+    return reinterpret_cast<uint16_t*>(base + static_cast<uint64_t>(block) *
+                                                  block_bytes);
+  }
+  uint16_t* values(int block) const {
+    return keys(block) + values_offset / sizeof(uint16_t);
+  }
 };
 
 // The tokens of a pass, all arrays on the host. Tokens of a sequence are

@@ -34,6 +34,7 @@ class Runner final : public PassRunner {
                   [&] { return core_.decoder->RunUnit(unit, weights); });
   }
   StatusOr<bool> EndPass(int64_t) override {
+    RETURN_IF_ERROR(core_.decoder->End());
     return Traced(TraceLane::kSampler, "sample", 0,
                   [&] { return client_->Consume(*core_.decoder); });
   }
@@ -92,10 +93,12 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
   core->device = CreateCpuDevice();
   ASSIGN_OR_RETURN(core->store, WeightStore::Create(weights.units, core->plan,
                                                     core->device.get()));
-  ASSIGN_OR_RETURN(core->cache, KvCache::Create(config, filled.context));
-  ASSIGN_OR_RETURN(
-      core->workspace,
-      Workspace::Create(config, filled.batch_tokens, filled.logit_rows));
+  Device* const device = core->device.get();
+  ASSIGN_OR_RETURN(core->cache,
+                   KvCache::Create(config, filled.context, device));
+  ASSIGN_OR_RETURN(core->workspace,
+                   Workspace::Create(config, filled.batch_tokens,
+                                     filled.logit_rows, device));
   ASSIGN_OR_RETURN(
       core->embedding,
       EmbeddingRows::Create(weights.embedding, EmbeddingFile(*core->model),
@@ -108,8 +111,11 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
     core->reader->RegisterBuffers({&slots, 1});
 
   core->parallel = std::make_unique<Parallel>(filled.threads);
+  ASSIGN_OR_RETURN(core->pass_ops,
+                   CreateCpuPassOps(core->ops, core->parallel.get(),
+                                    LimitsOfPass(*core->model, filled)));
   core->decoder = std::make_unique<Decoder>(Decoder::Parts{
-      &config, &weights, core->ops, core->parallel.get(), core->reader.get(),
+      &config, &weights, core->pass_ops.get(), core->ops, core->reader.get(),
       &core->cache, &core->workspace, &core->embedding});
   core->graph = std::make_unique<StreamGraph>(
       StreamGraph::Parts{core->parallel.get(), core->reader.get(), &core->store,

@@ -11,6 +11,7 @@
 #include "graphs/decoder.h"
 #include "graphs/stream_graph.h"
 #include "io/reader.h"
+#include "kernels/pass_ops.h"
 #include "runtime/engine.h"
 #include "scheduler/memory_plan.h"
 #include "scheduler/weight_store.h"
@@ -47,6 +48,7 @@ class EngineCore {
   KvCache cache;
   Workspace workspace;
   EmbeddingRows embedding;
+  std::unique_ptr<PassOps> pass_ops;
   // Made after the memory it reads into, so that it is gone before it.
   std::unique_ptr<Reader> reader;
   std::unique_ptr<Decoder> decoder;

@@ -57,7 +57,10 @@ FixedMemory CountFixedMemory(const Model& model, const EngineOptions& options) {
   fixed.tokenizer = model.memory_bytes();
   fixed.kv = KvCache::BytesFor(config, options.context);
   fixed.activations =
-      Workspace::BytesFor(config, options.batch_tokens, options.logit_rows) +
+      Workspace::DeviceBytes(config, options.batch_tokens, options.logit_rows) +
+      Workspace::HostBytes(config, options.batch_tokens, options.logit_rows,
+                           DeviceKind::kCpu) +
+      CpuPassOpsBytes(LimitsOfPass(model, options)) +
       EmbeddingRows::BytesFor(model.weights().embedding, EmbeddingFile(model),
                               options.batch_tokens);
   return fixed;
@@ -74,6 +77,25 @@ DefaultBudget DefaultRamBudget() {
 const File& EmbeddingFile(const Model& model) {
   return *model.checkpoint().files()[static_cast<size_t>(
       model.weights().embedding.extent.file)];
+}
+
+PassLimits LimitsOfPass(const Model& model, const EngineOptions& options) {
+  const ModelConfig& config = model.config();
+  PassLimits limits;
+  limits.tokens = options.batch_tokens;
+  limits.logit_rows = options.logit_rows;
+  limits.input_width =
+      std::max({config.hidden, config.max_value_width(), config.max_ffn()});
+  limits.rot_dim = config.rope.rot_dim;
+  limits.blocks = (options.context + kKvBlockTokens - 1) / kKvBlockTokens;
+  for (const LayerShape& layer : config.layers) {
+    limits.heads = std::max(limits.heads, layer.heads);
+    limits.value_dim = std::max(limits.value_dim, layer.value_dim);
+  }
+  for (const auto& unit : model.weights().matrices)
+    for (const MatrixRows& rows : unit)
+      limits.output_rows = std::max(limits.output_rows, rows.weight.rows);
+  return limits;
 }
 
 StatusOr<EnginePlan> PlanEngine(const Model& model,

@@ -4,6 +4,7 @@
 #define COLDSTREAM_RUNTIME_ENGINE_PLAN_H_
 
 #include "base/status.h"
+#include "kernels/pass_ops.h"
 #include "runtime/engine.h"
 #include "runtime/model.h"
 #include "scheduler/memory_plan.h"
@@ -18,6 +19,9 @@ struct EnginePlan {
 // Errors: as Engine::Create for options and memory.
 StatusOr<EnginePlan> PlanEngine(const Model& model,
                                 const EngineOptions& options);
+
+// The most a pass of this engine holds; options with every default filled in.
+PassLimits LimitsOfPass(const Model& model, const EngineOptions& options);
 
 // The file whose rows the embedding is looked up in.
 const File& EmbeddingFile(const Model& model);

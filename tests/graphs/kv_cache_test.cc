@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 
+#include "base/device.h"
 #include "kernels/ops.h"
 #include "tests/support/status_matchers.h"
 
@@ -29,7 +31,8 @@ TEST(KvCacheTest, BytesAreExactForUnequalLayers) {
 
 TEST(KvCacheTest, BlocksOfOneSequenceAndLayerDoNotOverlap) {
   const ModelConfig config = Config();
-  auto cache = KvCache::Create(config, 256);
+  const std::unique_ptr<Device> device = CreateCpuDevice();
+  auto cache = KvCache::Create(config, 256, device.get());
   ASSERT_THAT(cache.status(), IsOk());
   // Fill every block of every layer with its own value, then look again.
   const auto fill = [&](bool check) {
@@ -38,8 +41,8 @@ TEST(KvCacheTest, BlocksOfOneSequenceAndLayerDoNotOverlap) {
       const LayerShape& shape = config.layers[static_cast<size_t>(layer)];
       for (int block = 0; block < 4; ++block) {
         for (bool keys : {true, false}) {
-          uint16_t* data =
-              keys ? cache->Keys(layer, block) : cache->Values(layer, block);
+          uint16_t* data = keys ? cache->Layer(layer).keys(block)
+                                : cache->Layer(layer).values(block);
           const int64_t count = shape.kv_heads * kKvBlockTokens *
                                 (keys ? shape.key_dim : shape.value_dim);
           for (int64_t i = 0; i < count; ++i) {
@@ -60,7 +63,8 @@ TEST(KvCacheTest, BlocksOfOneSequenceAndLayerDoNotOverlap) {
 
 TEST(KvCacheTest, SequencesGetBlocksOfTheirOwnAndGiveThemBack) {
   const ModelConfig config = Config();
-  auto cache = KvCache::Create(config, 256);
+  const std::unique_ptr<Device> device = CreateCpuDevice();
+  auto cache = KvCache::Create(config, 256, device.get());
   ASSERT_THAT(cache.status(), IsOk());
   KvSequence a, b;
   ASSERT_THAT(cache->Reserve(&a, 100), IsOk());
