@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/align.h"
+#include "base/host_memory.h"
 
 namespace coldstream {
 namespace {
@@ -15,18 +16,6 @@ constexpr size_t kLeastPinnedBuffers = 2;
 double MiB(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 }  // namespace
-
-StagingRing::Buffer& StagingRing::Buffer::operator=(Buffer&& other) noexcept {
-  Buffer taken(std::move(other));
-  std::swap(device, taken.device);
-  std::swap(memory, taken.memory);
-  std::swap(pinned, taken.pinned);
-  return *this;
-}
-
-StagingRing::Buffer::~Buffer() {
-  if (pinned) device->UnregisterHostMemory(memory.bytes());
-}
 
 StatusOr<StagingRing> StagingRing::Create(Device* device, uint64_t bytes,
                                           uint64_t buffer_bytes) {
@@ -41,22 +30,19 @@ StatusOr<StagingRing> StagingRing::Create(Device* device, uint64_t bytes,
   Status refusal;  // the first: of memory, or of its registration
   bool registers = true;
   while (ring.size() < count) {
-    StatusOr<HostMemory> memory =
-        HostMemory::Allocate(buffer_bytes, "a staging buffer");
-    if (!memory.ok()) {
-      if (ring.size() == 0) return memory.status();
-      refusal.Update(memory.status());
+    StatusOr<PinnedMemory> buffer = PinnedMemory::Allocate(
+        registers ? device : nullptr, buffer_bytes, "a staging buffer");
+    if (!buffer.ok()) {
+      if (ring.size() == 0) return buffer.status();
+      refusal.Update(buffer.status());
       break;
     }
-    Buffer buffer(device, *std::move(memory));
-    if (registers) {
-      const Status registered =
-          device->RegisterHostMemory(buffer.memory.bytes());
-      refusal.Update(registered);
-      buffer.pinned = registers = registered.ok();
-      if (!registers && ring.size() >= kLeastPinnedBuffers) break;
+    refusal.Update(buffer->refusal());
+    if (registers && !buffer->pinned()) {
+      registers = false;
+      if (ring.size() >= kLeastPinnedBuffers) break;
     }
-    ring.buffers_.push_back(std::move(buffer));
+    ring.buffers_.push_back(*std::move(buffer));
   }
   if (!refusal.ok()) {
     ring.warning_ = absl::StrFormat(
@@ -70,14 +56,14 @@ StatusOr<StagingRing> StagingRing::Create(Device* device, uint64_t bytes,
 
 uint64_t StagingRing::bytes() const {
   uint64_t sum = 0;
-  for (const Buffer& buffer : buffers_) sum += buffer.memory.size();
+  for (const PinnedMemory& buffer : buffers_) sum += buffer.size();
   return sum;
 }
 
 uint64_t StagingRing::pinned_bytes() const {
   uint64_t sum = 0;
-  for (const Buffer& buffer : buffers_)
-    if (buffer.pinned) sum += buffer.memory.size();
+  for (const PinnedMemory& buffer : buffers_)
+    if (buffer.pinned()) sum += buffer.size();
   return sum;
 }
 

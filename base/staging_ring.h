@@ -21,11 +21,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/device.h"
-#include "base/host_memory.h"
+#include "base/pinned_memory.h"
 #include "base/status.h"
 
 namespace coldstream {
@@ -41,34 +40,16 @@ class StagingRing {
   StagingRing& operator=(StagingRing&& other) noexcept = default;
 
   size_t size() const { return buffers_.size(); }
-  std::span<std::byte> buffer(size_t i) const {
-    return buffers_[i].memory.bytes();
-  }
+  std::span<std::byte> buffer(size_t i) const { return buffers_[i].bytes(); }
   uint64_t bytes() const;         // of all buffers
   uint64_t pinned_bytes() const;  // of those that are registered
   // One line where the ring is not what was asked for, or empty.
   const std::string& warning() const { return warning_; }
 
  private:
-  // Host memory that is unregistered before it is unmapped.
-  struct Buffer {
-    Buffer(Device* owner, HostMemory host)
-        : device(owner), memory(std::move(host)) {}
-    Buffer(Buffer&& other) noexcept
-        : device(other.device),
-          memory(std::move(other.memory)),
-          pinned(std::exchange(other.pinned, false)) {}
-    Buffer& operator=(Buffer&& other) noexcept;
-    ~Buffer();
-
-    Device* device;
-    HostMemory memory;
-    bool pinned = false;
-  };
-
   StagingRing() = default;
 
-  std::vector<Buffer> buffers_;
+  std::vector<PinnedMemory> buffers_;
   std::string warning_;
 };
 

@@ -2,8 +2,10 @@
 
 #include <oneapi/tbb/flow_graph.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <tuple>
@@ -27,6 +29,7 @@ struct Step {
 struct Loaded {
   Step step;
   int slot = 0;
+  int staging = -1;  // the buffer that was read to; -1: none
   Status status;
 };
 using Admitted = std::tuple<Step, int>;  // step, slot
@@ -45,10 +48,10 @@ struct BytesInFlight {
 };
 
 // One read in flight per slot; lives as long as the graph.
-class SlotRead final : public ReadCompletion {
+class SlotRead final : public ReadCompletion, public StagingUser {
  public:
   void Begin(const Step& step, int slot, ReadNode::gateway_type* gateway) {
-    loaded_ = {step, slot, absl::OkStatus()};
+    loaded_ = {step, slot, -1, absl::OkStatus()};
     gateway_ = gateway;
     unit_ = nullptr;
     windows.clear();
@@ -64,6 +67,17 @@ class SlotRead final : public ReadCompletion {
     issued_ns_ = TraceNow();
     in_flight_->Add(static_cast<int64_t>(unit_->read_bytes));
   }
+  // Reads of units that have no place on the host: `begin` submits them once
+  // there is a staging buffer to read to.
+  void set_begin_staged(std::function<void(SlotRead*)> begin) {
+    begin_staged_ = std::move(begin);
+  }
+  void OnStaging(int buffer) override {
+    loaded_.staging = buffer;
+    begin_staged_(this);
+  }
+  const Loaded& loaded() const { return loaded_; }
+
   void OnRead(Status status) override {
     if (unit_ != nullptr && issued_ns_ != 0) TraceEnd();
     // Once the message is out this slot may be reused, so keep the gateway.
@@ -83,6 +97,7 @@ class SlotRead final : public ReadCompletion {
   }
 
   Loaded loaded_;
+  std::function<void(SlotRead*)> begin_staged_;
   ReadNode::gateway_type* gateway_ = nullptr;
   const WeightUnit* unit_ = nullptr;  // null: not traced
   BytesInFlight* in_flight_ = nullptr;
@@ -106,10 +121,17 @@ class StreamGraph::RunState {
         cancel_(cancel),
         first_pass_(MakeStages(store_->NeedsLoadNow())),
         later_pass_(MakeStages(store_->NeedsLoadAlways())),
-        reads_(static_cast<size_t>(parts.prefetch_depth)),
-        free_slots_(parts.prefetch_depth) {
+        host_loaded_(store_->host_loaded()),
+        slots_(SlotsOf(parts)),
+        reads_(static_cast<size_t>(slots_)),
+        free_slots_(slots_) {
     in_flight_.trace = parts.trace;
+    for (SlotRead& read : reads_)
+      read.set_begin_staged(
+          [this](SlotRead* staged) { ReadToStaging(staged); });
   }
+
+  int slots() const { return slots_; }
 
   void Begin() { counted_ns_ = TraceNow(); }
 
@@ -135,12 +157,30 @@ class StreamGraph::RunState {
     const int unit = StageOf(step).loaded_unit();
     if (unit < 0 || stopped()) {
       read.OnRead(absl::OkStatus());
-      return;
+    } else if (parts_.uploader == nullptr) {
+      Submit(unit, store_->Destination(unit, slot), &read);
+    } else if (std::byte* const home = store_->HostHome(unit)) {
+      // Read in the first pass, uploaded from there in all.
+      if (step.pass > 0 || host_loaded_[static_cast<size_t>(unit)]) {
+        read.OnRead(absl::OkStatus());
+      } else {
+        Submit(unit, home, &read);
+      }
+    } else {
+      parts_.uploader->AcquireStaging(&read);
     }
-    const WeightUnit& weights = UnitAt(unit);
-    AppendWindows(weights, store_->Destination(unit, slot), &read.windows);
-    if (parts_.trace != nullptr) read.Trace(&weights, &in_flight_);
-    parts_.reader->Submit(read.windows, ReadPriority::kNormal, &read);
+  }
+
+  // upload: queues the copy of what was read. Serial.
+  Loaded Upload(Loaded loaded) {
+    const int unit = StageOf(loaded.step).loaded_unit();
+    if (unit >= 0 && loaded.status.ok() && !stopped()) {
+      loaded.status = QueueUpload(unit, loaded);
+    } else if (loaded.staging >= 0) {
+      parts_.uploader->ReleaseStaging(loaded.staging);
+    }
+    loaded.staging = -1;
+    return loaded;
   }
 
   // run: computes a stage and sends the slot home. Serial.
@@ -157,6 +197,7 @@ class StreamGraph::RunState {
   }
 
   void Fail(const Status& status) {
+    if (status.ok()) return;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (status_.ok()) status_ = status;
@@ -179,6 +220,48 @@ class StreamGraph::RunState {
   const WeightUnit& UnitAt(int unit) const {
     return store_->units()[static_cast<size_t>(unit)];
   }
+  // Slots in use: with an uploader no more than a pass has stages that load, so
+  // that a unit's next upload is not planned before its last is used.
+  static int SlotsOf(const Parts& parts) {
+    if (parts.uploader == nullptr) return parts.prefetch_depth;
+    const auto loads = parts.store->NeedsLoadAlways();
+    const auto count =
+        static_cast<int>(std::count(loads.begin(), loads.end(), true));
+    return std::clamp(count, 1, parts.prefetch_depth);
+  }
+
+  void Submit(int unit, std::byte* to, SlotRead* read) {
+    const WeightUnit& weights = UnitAt(unit);
+    AppendWindows(weights, to, &read->windows);
+    if (parts_.trace != nullptr) read->Trace(&weights, &in_flight_);
+    parts_.reader->Submit(read->windows, ReadPriority::kNormal, read);
+  }
+
+  void ReadToStaging(SlotRead* read) {
+    const Loaded& loaded = read->loaded();
+    if (stopped()) return read->OnRead(absl::OkStatus());
+    Submit(StageOf(loaded.step).loaded_unit(),
+           parts_.uploader->staging(loaded.staging).data(), read);
+  }
+
+  Status QueueUpload(int unit, const Loaded& loaded) {
+    const WeightUnit& weights = UnitAt(unit);
+    const std::byte* from = store_->HostHome(unit);
+    if (from != nullptr) {
+      store_->MarkInHostMemory(unit);
+    } else {
+      from = parts_.uploader->staging(loaded.staging).data();
+    }
+    return parts_.uploader->Upload(
+        {.slot = loaded.slot,
+         .from = from,
+         .to = store_->Destination(unit, loaded.slot),
+         .bytes = weights.buffer_bytes,
+         .staging = loaded.staging,
+         .name = weights.name,
+         .pass = loaded.step.pass});
+  }
+
   bool stopped() const { return stop_.load(std::memory_order_acquire); }
 
   // No further step is planned; what was read ahead is not needed.
@@ -201,6 +284,8 @@ class StreamGraph::RunState {
     const Step& step = loaded.step;
     const Stage& stage = StageOf(step);
     const int cold = stage.loaded_unit();
+    if (cold >= 0 && parts_.uploader != nullptr)
+      RETURN_IF_ERROR(parts_.uploader->WaitReady(loaded.slot));
     if (cold >= 0 && store_->resident(cold)) store_->MarkLoaded(cold);
     if (cold < 0 || store_->resident(cold)) release_slot();
     if (stage.begin == 0) RETURN_IF_ERROR(runner_->BeginPass(step.pass));
@@ -212,11 +297,17 @@ class StreamGraph::RunState {
       RETURN_IF_ERROR(CheckCancelled());
       RETURN_IF_ERROR(status);
       ++tally_->units;
-      if (unit == cold) release_slot();
+      if (unit == cold) {
+        if (parts_.uploader != nullptr && held_slot_ >= 0)
+          RETURN_IF_ERROR(parts_.uploader->RecordUse(loaded.slot));
+        release_slot();
+      }
       CountCompute();
     }
     if (stage.end < static_cast<int>(store_->units().size()))
       return absl::OkStatus();
+    RETURN_IF_ERROR(runner_->FinishPass(step.pass));
+    if (parts_.uploader != nullptr) RETURN_IF_ERROR(EndUploads());
     ASSIGN_OR_RETURN(const bool more, runner_->EndPass(step.pass));
     ++tally_->passes;
     if (!more) Stop();
@@ -242,6 +333,17 @@ class StreamGraph::RunState {
     tally_->compute_ns += counted_ns_ - since;
   }
 
+  // What the compute stream stood still was counted as computation, because
+  // the host only saw the pass as a whole.
+  Status EndUploads() {
+    CountCompute();
+    ASSIGN_OR_RETURN(const double stall, parts_.uploader->EndPass());
+    const auto stall_ns = static_cast<int64_t>(stall * 1e9);
+    tally_->stall_ns += stall_ns;
+    tally_->compute_ns -= stall_ns;
+    return absl::OkStatus();
+  }
+
   void CountFreeSlots(int change) {
     if (parts_.trace == nullptr) return;
     const int now = free_slots_.fetch_add(change) + change;
@@ -263,7 +365,9 @@ class StreamGraph::RunState {
   const std::vector<Stage> first_pass_;  // loads what is not in memory yet
   const std::vector<Stage> later_pass_;  // loads the cold units
   Step next_;                            // the plan node's
-  std::vector<SlotRead> reads_;          // by slot
+  const std::vector<bool> host_loaded_;  // at the run's begin, by unit
+  const int slots_;
+  std::vector<SlotRead> reads_;  // by slot
   std::atomic<bool> stop_{false};
   std::atomic<int> free_slots_;  // for the trace
   BytesInFlight in_flight_;      // for the trace
@@ -302,11 +406,18 @@ Status StreamGraph::Run(PassRunner* runner, int64_t max_passes,
     flow::make_edge(plan, flow::input_port<0>(admit));
     flow::make_edge(free_slots, flow::input_port<1>(admit));
     flow::make_edge(admit, read);
-    flow::make_edge(read, order);
+    flow::function_node<Loaded, Loaded> upload(
+        graph, flow::serial,
+        [&](const Loaded& loaded) { return state.Upload(loaded); });
+    if (parts_.uploader == nullptr) {
+      flow::make_edge(read, order);
+    } else {
+      flow::make_edge(read, upload);
+      flow::make_edge(upload, order);
+    }
     flow::make_edge(order, run);
     flow::make_edge(flow::output_port<0>(run), free_slots);
-    for (int slot = 0; slot < parts_.prefetch_depth; ++slot)
-      free_slots.try_put(slot);
+    for (int slot = 0; slot < state.slots(); ++slot) free_slots.try_put(slot);
     state.Begin();
     plan.activate();
     graph.wait_for_all();
@@ -317,6 +428,8 @@ Status StreamGraph::Run(PassRunner* runner, int64_t max_passes,
     state.Fail(absl::InternalError(
         absl::StrFormat("flow graph failed: %s", error.what())));
   }
+  // Host memory that copies come from may go once this returns.
+  if (parts_.uploader != nullptr) state.Fail(parts_.uploader->Drain());
   parts_.parallel->set_cancel(nullptr);
   tally_.run_ns += TraceNow() - begin_ns;
   return state.status();

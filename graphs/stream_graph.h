@@ -1,15 +1,18 @@
 // The one flow graph that runs a model's passes while its weights stream in.
 //
-//  [plan] -> [admit: join with a free slot] -> [read: async] -> [order] ->
-//  [run]
-//                       ^                                                    |
-//                       +---------------- slot goes home <-------------------+
+//  [plan] -> [admit: join with a free slot] -> [read: async] -> [upload] ->
+//                 ^
+//                 |    [order] -> [run] --+
+//                 +--- slot goes home <---+
 //
 // plan    names the next stage, running past the end of a pass, so that the
 //         first cold units of the next pass load while this one ends;
 // admit   reserves a free slot: the only back-pressure there is;
 // read    asks the Reader to fill the slot (or, the first time, a resident
 //         unit's own place) and goes on when it reports;
+// upload  only with a device that has memory of its own: queues the copy of
+// what
+//         was read, to the slot, on the copy stream (scheduler/uploader.h);
 // order   puts stages back in sequence (reads may overtake one another);
 // run     computes the stage's units, one stage at a time, and sends the slot
 //         home as soon as the unit in it is done with, so that it fills again
@@ -28,6 +31,7 @@
 #include "base/status.h"
 #include "base/trace.h"
 #include "io/reader.h"
+#include "scheduler/uploader.h"
 #include "scheduler/weight_store.h"
 
 namespace coldstream {
@@ -40,7 +44,10 @@ class PassRunner {
   virtual Status BeginPass(int64_t pass) = 0;
   // `weights`: the unit's buffer, valid during the call.
   virtual Status RunUnit(int unit, const std::byte* weights) = 0;
-  // True: another pass follows.
+  // Waits for what RunUnit has queued. The weights of every unit may change
+  // once it returns.
+  virtual Status FinishPass(int64_t) { return absl::OkStatus(); }
+  // Takes the results. True: another pass follows.
   virtual StatusOr<bool> EndPass(int64_t pass) = 0;
 };
 
@@ -49,7 +56,9 @@ struct StreamStats {
   int64_t units = 0;           // run
   double run_seconds = 0;      // inside Run, in all
   double compute_seconds = 0;  // inside PassRunner
-  double stall_seconds = 0;    // between stages: weights were not there yet
+  // Between stages: weights were not there yet. With an uploader, what the
+  // compute stream stood still for them; compute_seconds is the rest of a pass.
+  double stall_seconds = 0;
 };
 
 class StreamGraph {
@@ -59,7 +68,10 @@ class StreamGraph {
     Parallel* parallel = nullptr;
     Reader* reader = nullptr;
     WeightStore* store = nullptr;
-    int prefetch_depth = 1;      // stages between admit and their slot's return
+    int prefetch_depth = 1;  // stages between admit and their slot's return
+    // Null where device memory is host memory: reads then go to the slots. Else
+    // run only queues work, and slots go home when it is queued.
+    Uploader* uploader = nullptr;
     TraceSink* trace = nullptr;  // reads, stalls and counters; may be null
   };
   explicit StreamGraph(const Parts& parts) : parts_(parts) {}

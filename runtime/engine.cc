@@ -33,8 +33,8 @@ class Runner final : public PassRunner {
     return Traced(LaneOf(unit), unit_info.name, unit_info.weight_bytes(),
                   [&] { return core_.decoder->RunUnit(unit, weights); });
   }
+  Status FinishPass(int64_t) override { return core_.decoder->End(); }
   StatusOr<bool> EndPass(int64_t) override {
-    RETURN_IF_ERROR(core_.decoder->End());
     return Traced(TraceLane::kSampler, "sample", 0,
                   [&] { return client_->Consume(*core_.decoder); });
   }
@@ -118,8 +118,12 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
       &config, &weights, core->pass_ops.get(), core->ops, core->reader.get(),
       &core->cache, &core->workspace, &core->embedding});
   core->graph = std::make_unique<StreamGraph>(
-      StreamGraph::Parts{core->parallel.get(), core->reader.get(), &core->store,
-                         filled.prefetch_depth, filled.trace});
+      StreamGraph::Parts{.parallel = core->parallel.get(),
+                         .reader = core->reader.get(),
+                         .store = &core->store,
+                         .prefetch_depth = filled.prefetch_depth,
+                         .uploader = nullptr,
+                         .trace = filled.trace});
   return core;
 }
 

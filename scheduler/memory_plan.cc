@@ -69,14 +69,12 @@ std::vector<Split> AllSplits(std::span<const WeightUnit> units, int depth) {
 // Chooses residents within `room` bytes: first by error diffusion along the
 // pass, so that they are spread evenly by bytes, then whatever still fits,
 // largest first.
-std::vector<bool> ChooseResidents(std::span<const WeightUnit> units,
-                                  const Split& split, uint64_t room) {
-  std::vector<bool> resident(units.size());
+// `resident`: those that are already.
+std::vector<bool> SpreadResidents(std::span<const WeightUnit> units,
+                                  std::vector<bool> resident, uint64_t room) {
   uint64_t candidates = 0;
-  for (size_t i = 0; i < units.size(); ++i) {
-    resident[i] = MustKeep(units[i], split.largest_cold);
+  for (size_t i = 0; i < units.size(); ++i)
     if (!resident[i]) candidates += ResidentFootprint(units[i]);
-  }
   if (candidates == 0) return resident;
   const double share = std::min(
       1.0, static_cast<double>(room) / static_cast<double>(candidates));
@@ -104,6 +102,14 @@ std::vector<bool> ChooseResidents(std::span<const WeightUnit> units,
     room -= bytes;
   }
   return resident;
+}
+
+std::vector<bool> ChooseResidents(std::span<const WeightUnit> units,
+                                  const Split& split, uint64_t room) {
+  std::vector<bool> kept(units.size());
+  for (size_t i = 0; i < units.size(); ++i)
+    kept[i] = MustKeep(units[i], split.largest_cold);
+  return SpreadResidents(units, std::move(kept), room);
 }
 
 uint64_t LargestCold(std::span<const WeightUnit> units,
@@ -150,8 +156,9 @@ MemoryPlan MakePlan(std::span<const WeightUnit> units, const FixedMemory& fixed,
 }
 
 std::string TooSmall(const FixedMemory& fixed, uint64_t budget, uint64_t least,
-                     uint64_t least_at_one, int depth,
+                     uint64_t least_at_one, int depth, BudgetFlag budget_flag,
                      std::span<const WeightUnit> units) {
+  const char* const name = budget_flag == BudgetFlag::kRam ? "--ram" : "--vram";
   const auto mib = [](uint64_t bytes) {
     return static_cast<double>(bytes) / (1 << 20);
   };
@@ -159,8 +166,8 @@ std::string TooSmall(const FixedMemory& fixed, uint64_t budget, uint64_t least,
   for (const WeightUnit& unit : units)
     if (unit.buffer_bytes > largest->buffer_bytes) largest = &unit;
   // Rounded up, so that the number can be given as it is printed.
-  const auto flag = [](uint64_t bytes) {
-    return absl::StrFormat("--ram %dM", (bytes + (1 << 20) - 1) >> 20);
+  const auto flag = [name](uint64_t bytes) {
+    return absl::StrFormat("%s %dM", name, (bytes + (1 << 20) - 1) >> 20);
   };
   std::string text = absl::StrFormat(
       "memory budget of %.1f MiB is too small: the least that works is %s "
@@ -171,7 +178,7 @@ std::string TooSmall(const FixedMemory& fixed, uint64_t budget, uint64_t least,
       largest->name, mib(largest->buffer_bytes));
   if (depth > 1 && least_at_one < least)
     text += absl::StrFormat(", or %s --prefetch-depth 1", flag(least_at_one));
-  return text + "; raise --ram, or lower -c or -b";
+  return text + absl::StrFormat("; raise %s, or lower -c or -b", name);
 }
 
 }  // namespace
@@ -201,7 +208,7 @@ int DefaultPrefetchDepth(std::span<const WeightUnit> units,
 
 StatusOr<MemoryPlan> PlanMemory(std::span<const WeightUnit> units,
                                 const FixedMemory& fixed, uint64_t budget,
-                                int prefetch_depth) {
+                                int prefetch_depth, BudgetFlag flag) {
   if (prefetch_depth < kMinPrefetchDepth ||
       prefetch_depth > kMaxPrefetchDepth) {
     return absl::InvalidArgumentError(
@@ -213,7 +220,7 @@ StatusOr<MemoryPlan> PlanMemory(std::span<const WeightUnit> units,
   if (budget < least) {
     return absl::ResourceExhaustedError(TooSmall(fixed, budget, least,
                                                  LeastBudget(units, fixed, 1),
-                                                 prefetch_depth, units));
+                                                 prefetch_depth, flag, units));
   }
   const uint64_t room = budget - fixed.total();
   std::vector<bool> best;
@@ -231,6 +238,45 @@ StatusOr<MemoryPlan> PlanMemory(std::span<const WeightUnit> units,
     }
   }
   return MakePlan(units, fixed, budget, prefetch_depth, std::move(best));
+}
+
+uint64_t StagingBufferBytes(std::span<const WeightUnit> units) {
+  uint64_t largest = 0;
+  for (const WeightUnit& unit : units)
+    largest = std::max(largest, unit.buffer_bytes);
+  return SlotFootprint(largest);
+}
+
+StatusOr<MemoryPlan> PlanHostMemory(std::span<const WeightUnit> units,
+                                    const MemoryPlan& vram,
+                                    const FixedMemory& fixed, uint64_t budget) {
+  if (budget < fixed.total()) {
+    const auto mib = [](uint64_t bytes) {
+      return (bytes + (1 << 20) - 1) >> 20;
+    };
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "memory budget of %d MiB is too small beside a GPU: the least that "
+        "works is --ram %dM (process %d MiB, tokenizer %d, activations %d, "
+        "staging %d); raise --ram, or lower --staging or -b",
+        budget >> 20, mib(fixed.total()), mib(fixed.process),
+        mib(fixed.tokenizer), mib(fixed.activations), mib(fixed.staging)));
+  }
+  MemoryPlan plan;
+  plan.budget = budget;
+  plan.fixed = fixed;
+  const std::vector<bool> in_either =
+      SpreadResidents(units, vram.resident, budget - fixed.total());
+  plan.resident.resize(units.size());
+  plan.resident_offset.resize(units.size());
+  for (size_t i = 0; i < units.size(); ++i) {
+    plan.first_pass_read_bytes += units[i].read_bytes;
+    if (!in_either[i]) plan.pass_read_bytes += units[i].read_bytes;
+    if (!in_either[i] || vram.resident[i]) continue;
+    plan.resident[i] = true;
+    plan.resident_offset[i] = plan.resident_bytes;
+    plan.resident_bytes += ResidentFootprint(units[i]);
+  }
+  return plan;
 }
 
 }  // namespace coldstream

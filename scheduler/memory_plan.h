@@ -27,7 +27,10 @@ struct FixedMemory {
   uint64_t tokenizer = 0;    // and the rest of the metadata
   uint64_t kv = 0;           // the KV cache at full context
   uint64_t activations = 0;  // workspace, logits, embedding rows
-  uint64_t total() const { return process + tokenizer + kv + activations; }
+  uint64_t staging = 0;      // host buffers on the way to a device
+  uint64_t total() const {
+    return process + tokenizer + kv + activations + staging;
+  }
 };
 
 struct MemoryPlan {
@@ -49,12 +52,29 @@ struct MemoryPlan {
   }
 };
 
-// Plans for `budget` bytes of process memory and `prefetch_depth` slots.
-// Errors: ResourceExhausted with the smallest budget that would do, its largest
-// parts and what to change; InvalidArgument for a depth out of range.
+// Which memory a budget is of, for what errors advise.
+enum class BudgetFlag { kRam, kVram };
+
+// Plans for `budget` bytes of process (or device) memory and `prefetch_depth`
+// slots. Errors: ResourceExhausted with the smallest budget that would do, its
+// largest parts and what to change; InvalidArgument for a depth out of range.
 StatusOr<MemoryPlan> PlanMemory(std::span<const WeightUnit> units,
                                 const FixedMemory& fixed, uint64_t budget,
-                                int prefetch_depth);
+                                int prefetch_depth,
+                                BudgetFlag flag = BudgetFlag::kRam);
+
+// Where units live that a device with memory of its own computes: in its memory
+// as `vram` says (a MemoryPlan of PlanMemory, with the slots), and of the rest
+// in host memory as the returned plan's `resident` says, evenly spread; what is
+// in neither is read from disk, through the staging buffers (in `fixed`), in
+// every pass. The plan has no slots; pass_read_bytes is what comes from disk.
+// Errors: ResourceExhausted (`fixed` alone is over the budget).
+StatusOr<MemoryPlan> PlanHostMemory(std::span<const WeightUnit> units,
+                                    const MemoryPlan& vram,
+                                    const FixedMemory& fixed, uint64_t budget);
+
+// The bytes of a staging buffer that any of the units fits into.
+uint64_t StagingBufferBytes(std::span<const WeightUnit> units);
 
 // The smallest budget PlanMemory accepts.
 uint64_t LeastBudget(std::span<const WeightUnit> units,

@@ -21,6 +21,31 @@ StatusOr<WeightStore> WeightStore::Create(std::span<const WeightUnit> units,
   return store;
 }
 
+StatusOr<WeightStore> WeightStore::Create(std::span<const WeightUnit> units,
+                                          const MemoryPlan& vram,
+                                          const MemoryPlan& host,
+                                          Device* device) {
+  ASSIGN_OR_RETURN(WeightStore store, Create(units, vram, device));
+  store.host_home_ = host.resident;
+  store.host_offset_ = host.resident_offset;
+  store.host_loaded_.assign(units.size(), false);
+  ASSIGN_OR_RETURN(store.host_arena_,
+                   PinnedMemory::Allocate(device, host.resident_bytes,
+                                          "weights in host memory"));
+  return store;
+}
+
+std::byte* WeightStore::HostHome(int unit) const {
+  const auto index = static_cast<size_t>(unit);
+  if (host_home_.empty() || !host_home_[index]) return nullptr;
+  return host_arena_.data() + host_offset_[index];
+}
+
+void WeightStore::MarkInHostMemory(int unit) {
+  CHECK(HostHome(unit) != nullptr);
+  host_loaded_[static_cast<size_t>(unit)] = true;
+}
+
 std::byte* WeightStore::Destination(int unit, int slot) const {
   const auto index = static_cast<size_t>(unit);
   if (resident_[index]) return arena_.data() + resident_offset_[index];

@@ -1,8 +1,11 @@
-// The memory that weights are in: the resident arena and the ring of slots.
+// The memory that weights are in: the resident arena and the ring of slots,
+// both the device's; beside a device with memory of its own, also an arena on
+// the host of units that are uploaded from there in every pass.
 //
 // All of it is taken at Create; nothing is allocated while passes run.
-// Thread-safety: the loaded marks belong to the thread that runs the stages;
-// everything else is constant after Create.
+// Thread-safety: the loaded marks belong to the thread that runs the stages,
+// the marks of the host's arena to the one that uploads; everything else is
+// constant after Create.
 #ifndef COLDSTREAM_SCHEDULER_WEIGHT_STORE_H_
 #define COLDSTREAM_SCHEDULER_WEIGHT_STORE_H_
 
@@ -11,6 +14,7 @@
 #include <vector>
 
 #include "base/device.h"
+#include "base/pinned_memory.h"
 #include "base/status.h"
 #include "scheduler/memory_plan.h"
 #include "scheduler/weight_unit.h"
@@ -23,10 +27,25 @@ class WeightStore {
   static StatusOr<WeightStore> Create(std::span<const WeightUnit> units,
                                       const MemoryPlan& plan, Device* device);
 
+  // Beside a device with memory of its own: `vram` as above, and the residents
+  // of `host` (PlanHostMemory) in host memory.
+  static StatusOr<WeightStore> Create(std::span<const WeightUnit> units,
+                                      const MemoryPlan& vram,
+                                      const MemoryPlan& host, Device* device);
+
   std::span<const WeightUnit> units() const { return units_; }
   bool resident(int unit) const { return resident_[static_cast<size_t>(unit)]; }
   // Where `unit` is read to: its own place if resident, else slot `slot`.
   std::byte* Destination(int unit, int slot) const;
+  // Where `unit` lies in host memory, on its way to the device in every pass;
+  // null if it does not.
+  std::byte* HostHome(int unit) const;
+  void MarkInHostMemory(int unit);  // read to its HostHome
+  // By unit: read to its HostHome already.
+  const std::vector<bool>& host_loaded() const { return host_loaded_; }
+  // The host's arena, and why copies from it are not beside the host, if so.
+  const PinnedMemory& host_arena() const { return host_arena_; }
+
   // The slots' memory, for Reader::RegisterBuffers; empty if there are none.
   std::span<std::byte> slot_memory() const { return slots_.bytes(); }
   std::span<std::byte> resident_memory() const { return arena_.bytes(); }
@@ -48,6 +67,10 @@ class WeightStore {
   int slot_count_ = 0;
   DeviceMemory arena_;
   DeviceMemory slots_;
+  std::vector<bool> host_home_;  // by unit; empty on the CPU
+  std::vector<bool> host_loaded_;
+  std::vector<uint64_t> host_offset_;
+  PinnedMemory host_arena_;
 };
 
 }  // namespace coldstream

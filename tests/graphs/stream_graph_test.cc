@@ -53,7 +53,12 @@ struct Rig {
     }
     store = *WeightStore::Create(units, plan, device.get());
     graph = std::make_unique<StreamGraph>(
-        StreamGraph::Parts{&parallel, &reader, &store, depth, nullptr});
+        StreamGraph::Parts{.parallel = &parallel,
+                           .reader = &reader,
+                           .store = &store,
+                           .prefetch_depth = depth,
+                           .uploader = nullptr,
+                           .trace = nullptr});
   }
   std::vector<WeightUnit> units;
   FakeReader reader;
