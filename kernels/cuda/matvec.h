@@ -9,7 +9,8 @@
 // Promise (tested): a token's result depends on its activations and the weights
 // alone, bit for bit: not on the other tokens, nor on where the weights lie.
 //
-// Alignment: activations and their stride 16 bytes; out 4; weights any. Where
+// Alignment: activations and their stride 16 bytes, or 4 where a row is not a
+// multiple of eight values; out 4; weights any. Where
 // the weights do not begin and end at multiples of four bytes, the words that
 // hold their first and last bytes must be readable.
 // Errors: Internal (the launch was refused).
