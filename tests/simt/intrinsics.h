@@ -12,11 +12,13 @@
 #include <cstring>
 
 // Global functions of CUDA that C++ keeps in std.
+using std::fma;
 using std::isfinite;
 using std::isinf;
 using std::isnan;
 using std::max;
 using std::min;
+using std::sqrt;
 
 inline float rsqrtf(float x) {
   return static_cast<float>(1 / std::sqrt(static_cast<double>(x)));
