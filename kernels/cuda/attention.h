@@ -3,7 +3,9 @@
 // As AttentionArgs (kernels/ops.h): softmax(scale * q . K) V, grouped-query,
 // causal, scale 1 / sqrt(key_dim). A token's result depends on nothing but its
 // query and its keys and values: not on its batch mates, on the run it came in,
-// or on which kernel took it. The order of its sums, in all kernels:
+// or on which kernel took it. (Finite values are meant: in a prompt, a value of
+// a later token that is not finite spoils earlier ones of its tile as well.)
+// The order of its sums, in all kernels:
 //
 //   score  one chain over the key's values
 //   tile   64 keys; their weights are summed by a tree, their values by one
