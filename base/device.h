@@ -88,6 +88,15 @@ class Stream {
   virtual void* native_handle() = 0;
 };
 
+// Ends what is queued on `stream`, before the memory it works on goes, and
+// drops its errors: a call that returns one may have ended early, and the error
+// may be of other work.
+inline void SettleStream(Stream* stream) {
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries && !stream->Synchronize().ok(); ++i) {
+  }
+}
+
 struct DeviceMemoryInfo {
   uint64_t free = 0;  // bytes, as the driver sees it now
   uint64_t total = 0;

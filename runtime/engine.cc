@@ -1,8 +1,11 @@
 #include "runtime/engine.h"
 
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_format.h"
 #include "base/prefault.h"
 #include "runtime/engine_core.h"
 #include "runtime/engine_plan.h"
@@ -85,62 +88,109 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
   ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(*core->model, options));
   core->options = std::move(plan.options);
   core->plan = std::move(plan.memory);
+  core->vram_plan = std::move(plan.vram);
   const EngineOptions& filled = core->options;
-  const ModelConfig& config = core->model->config();
-  const WeightMap& weights = core->model->weights();
+  if (core->vram_plan && filled.gpu == nullptr) {
+    return absl::InvalidArgumentError(
+        "a device memory budget was given, but no device to run on");
+  }
   ASSIGN_OR_RETURN(core->ops, options.isa ? OpsFor(*options.isa) : SelectOps());
-
-  core->device = CreateCpuDevice();
-  ASSIGN_OR_RETURN(core->store, WeightStore::Create(weights.units, core->plan,
-                                                    core->device.get()));
-  Device* const device = core->device.get();
-  ASSIGN_OR_RETURN(core->cache,
-                   KvCache::Create(config, filled.context, device));
-  ASSIGN_OR_RETURN(core->workspace,
-                   Workspace::Create(config, filled.batch_tokens,
-                                     filled.logit_rows, device));
-  ASSIGN_OR_RETURN(
-      core->embedding,
-      EmbeddingRows::Create(weights.embedding, EmbeddingFile(*core->model),
-                            filled.batch_tokens));
-  ASSIGN_OR_RETURN(
-      core->reader,
-      Reader::Create(core->model->checkpoint().files(), filled.reader));
-  if (const std::span<std::byte> slots = core->store.slot_memory();
-      !slots.empty())
-    core->reader->RegisterBuffers({&slots, 1});
-
   core->parallel = std::make_unique<Parallel>(filled.threads);
-  ASSIGN_OR_RETURN(core->pass_ops,
-                   CreateCpuPassOps(core->ops, core->parallel.get(),
-                                    LimitsOfPass(*core->model, filled)));
+  core->cpu = CreateCpuDevice();
+  core->device =
+      filled.gpu != nullptr ? filled.gpu->device.get() : core->cpu.get();
+  RETURN_IF_ERROR(core->TakeMemory());
+  RETURN_IF_ERROR(core->StartReading());
+  const WeightMap& weights = core->model->weights();
   core->decoder = std::make_unique<Decoder>(Decoder::Parts{
-      &config, &weights, core->pass_ops.get(), core->ops, core->reader.get(),
-      &core->cache, &core->workspace, &core->embedding});
+      &core->model->config(), &weights, core->pass_ops.get(), core->ops,
+      core->reader.get(), &core->cache, &core->workspace, &core->embedding});
   core->graph = std::make_unique<StreamGraph>(
       StreamGraph::Parts{.parallel = core->parallel.get(),
                          .reader = core->reader.get(),
                          .store = &core->store,
                          .prefetch_depth = filled.prefetch_depth,
-                         .uploader = nullptr,
+                         .uploader = core->uploader.get(),
                          .trace = filled.trace});
   return core;
+}
+
+Status EngineCore::TakeMemory() {
+  const ModelConfig& config = model->config();
+  const WeightMap& weights = model->weights();
+  const PassLimits limits = LimitsOfPass(*model, options);
+  if (vram_plan) {
+    RETURN_IF_ERROR(TakeDeviceMemory());
+    ASSIGN_OR_RETURN(
+        pass_ops, options.gpu->kernels.create(device, compute.get(), limits));
+  } else {
+    ASSIGN_OR_RETURN(store, WeightStore::Create(weights.units, plan, device));
+    ASSIGN_OR_RETURN(pass_ops, CreateCpuPassOps(ops, parallel.get(), limits));
+  }
+  ASSIGN_OR_RETURN(cache, KvCache::Create(config, options.context, device));
+  ASSIGN_OR_RETURN(workspace, Workspace::Create(config, options.batch_tokens,
+                                                options.logit_rows, device));
+  ASSIGN_OR_RETURN(
+      embedding, EmbeddingRows::Create(weights.embedding, EmbeddingFile(*model),
+                                       options.batch_tokens));
+  return absl::OkStatus();
+}
+
+Status EngineCore::TakeDeviceMemory() {
+  const auto& units = model->weights().units;
+  ASSIGN_OR_RETURN(store, WeightStore::Create(units, *vram_plan, plan, device));
+  ASSIGN_OR_RETURN(compute, device->NewStream());
+  ASSIGN_OR_RETURN(staging, StagingRing::Create(device, plan.fixed.staging,
+                                                StagingBufferBytes(units)));
+  ASSIGN_OR_RETURN(uploader, Uploader::Create({.device = device,
+                                               .compute = compute.get(),
+                                               .staging = &*staging,
+                                               .slots = options.prefetch_depth,
+                                               .trace = options.trace}));
+  return absl::OkStatus();
+}
+
+Status EngineCore::StartReading() {
+  ASSIGN_OR_RETURN(reader,
+                   Reader::Create(model->checkpoint().files(), options.reader));
+  std::vector<std::span<std::byte>> buffers;
+  if (staging) {
+    for (size_t i = 0; i < staging->size(); ++i)
+      buffers.push_back(staging->buffer(i));
+  } else if (!store.slot_memory().empty()) {
+    buffers.push_back(store.slot_memory());
+  }
+  if (!buffers.empty()) reader->RegisterBuffers(buffers);
+  return absl::OkStatus();
+}
+
+// What is queued works on memory that is about to go.
+EngineCore::~EngineCore() {
+  if (compute != nullptr) SettleStream(compute.get());
 }
 
 Status EngineCore::RunPasses(PassClient* client, int64_t max_passes) {
   Runner runner(this, client);
   // Only the pass that loads the resident weights has pages to take.
   std::optional<Prefault> prefault;
-  if (graph->stats().passes == 0) prefault.emplace(store.resident_memory());
-  return graph->Run(&runner, max_passes, options.cancel);
+  if (graph->stats().passes == 0) {
+    prefault.emplace(vram_plan ? store.host_arena().bytes()
+                               : store.resident_memory());
+  }
+  const Status status = graph->Run(&runner, max_passes, options.cancel);
+  // After an error, what a pass has queued must not meet the next one's input.
+  if (!status.ok() && compute != nullptr) SettleStream(compute.get());
+  return status;
 }
 
 EngineStats EngineCore::stats() const {
   const StreamStats stream = graph->stats();
   const ReaderStats read = reader->stats();
-  return {stream.passes,       stream.units,       read.bytes,
-          read.busy_seconds,   stream.run_seconds, stream.compute_seconds,
-          stream.stall_seconds};
+  const UploadStats upload =
+      uploader != nullptr ? uploader->stats() : UploadStats{};
+  return {stream.passes,        stream.units,       read.bytes,
+          read.busy_seconds,    stream.run_seconds, stream.compute_seconds,
+          stream.stall_seconds, upload.bytes,       upload.busy_seconds};
 }
 
 EngineStats Since(const EngineStats& earlier, const EngineStats& now) {
@@ -150,7 +200,9 @@ EngineStats Since(const EngineStats& earlier, const EngineStats& now) {
           now.disk_busy_seconds - earlier.disk_busy_seconds,
           now.run_seconds - earlier.run_seconds,
           now.compute_seconds - earlier.compute_seconds,
-          now.stall_seconds - earlier.stall_seconds};
+          now.stall_seconds - earlier.stall_seconds,
+          now.bytes_uploaded - earlier.bytes_uploaded,
+          now.upload_busy_seconds - earlier.upload_busy_seconds};
 }
 
 StatusOr<std::unique_ptr<Engine>> Engine::Create(
@@ -169,6 +221,15 @@ std::unique_ptr<Session> Engine::NewSession() {
 
 const Model& Engine::model() const { return *core_->model; }
 const MemoryPlan& Engine::plan() const { return core_->plan; }
+const MemoryPlan* Engine::vram_plan() const {
+  return core_->vram_plan ? &*core_->vram_plan : nullptr;
+}
+const char* Engine::device_name() const { return core_->device->name(); }
+uint64_t Engine::pinned_bytes() const {
+  const PinnedMemory& arena = core_->store.host_arena();
+  return (core_->staging ? core_->staging->pinned_bytes() : 0) +
+         (arena.pinned() ? arena.size() : 0);
+}
 const EngineOptions& Engine::options() const { return core_->options; }
 int64_t Engine::context() const { return core_->options.context; }
 int Engine::threads() const { return core_->options.threads; }
@@ -190,6 +251,14 @@ std::vector<std::string> Engine::warnings() const {
   std::vector<std::string> lines = core_->model->checkpoint().warnings();
   for (std::string& line : core_->reader->warnings())
     lines.push_back(std::move(line));
+  if (core_->staging && !core_->staging->warning().empty())
+    lines.push_back(core_->staging->warning());
+  if (const Status& refusal = core_->store.host_arena().refusal();
+      !refusal.ok()) {
+    lines.push_back(absl::StrFormat(
+        "weights in host memory are not pinned, uploads will be slower (%s)",
+        MessageOf(refusal)));
+  }
   return lines;
 }
 

@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "base/trace.h"
 #include "io/reader.h"
+#include "runtime/compute_device.h"
 #include "runtime/model.h"
 #include "scheduler/memory_plan.h"
 
@@ -42,6 +43,13 @@ struct EngineOptions {
   int64_t batch_tokens = 512;   // most tokens of one pass
   int64_t logit_rows = 1;       // most tokens of one pass that want logits
   std::optional<Isa> isa = {};  // unset: COLDSTREAM_ISA or the best
+  // Computes there; null: on the CPU. See OpenComputeDevice.
+  std::shared_ptr<ComputeDevice> gpu = nullptr;
+  // Cap on what is taken of the device's memory. 0: what is free, less head
+  // room. Given without a device, plans are made for one of that size.
+  uint64_t vram_bytes = 0;
+  // Host memory between disk and device, part of ram_bytes.
+  uint64_t staging_bytes = uint64_t{64} << 20;
   // When it becomes true, the running call and every later one end with
   // Cancelled soon: at the latest when the kernels at work end their ranges of
   // rows. May be set from a signal handler. Must outlive the engine.
@@ -58,7 +66,9 @@ struct EngineStats {
   double disk_busy_seconds = 0;  // at least one read in flight
   double run_seconds = 0;        // inside finished Generate and Evaluate calls
   double compute_seconds = 0;
-  double stall_seconds = 0;  // computation waited for weights
+  double stall_seconds = 0;        // computation waited for weights
+  uint64_t bytes_uploaded = 0;     // from host memory to the device
+  double upload_busy_seconds = 0;  // copies of weights alone
 };
 
 // What came between two stats() of one engine.
@@ -80,7 +90,12 @@ class Engine {
   std::unique_ptr<Session> NewSession();
 
   const Model& model() const;
-  const MemoryPlan& plan() const;
+  const MemoryPlan& plan() const;  // of host memory
+  // Of the device's memory, or null on the CPU.
+  const MemoryPlan* vram_plan() const;
+  const char* device_name() const;  // "cpu", or the card's own name
+  // Host memory that copies to the device can use beside the host.
+  uint64_t pinned_bytes() const;
   const EngineOptions& options() const;  // with every default filled in
   // Of everything since Create; while a call runs, up to its latest stage. Any
   // thread.

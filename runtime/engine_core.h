@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/device.h"
 #include "base/parallel.h"
+#include "base/staging_ring.h"
 #include "base/status.h"
 #include "graphs/decoder.h"
 #include "graphs/stream_graph.h"
@@ -14,6 +16,7 @@
 #include "kernels/pass_ops.h"
 #include "runtime/engine.h"
 #include "scheduler/memory_plan.h"
+#include "scheduler/uploader.h"
 #include "scheduler/weight_store.h"
 
 namespace coldstream {
@@ -37,18 +40,24 @@ class EngineCore {
   Status RunPasses(PassClient* client, int64_t max_passes);
 
   EngineStats stats() const;
+  ~EngineCore();
 
   std::shared_ptr<const Model> model;
   EngineOptions options;  // with defaults filled in
   const Ops* ops = nullptr;
   std::unique_ptr<Parallel> parallel;
-  MemoryPlan plan;
-  std::unique_ptr<Device> device;
+  MemoryPlan plan;                      // of host memory
+  std::optional<MemoryPlan> vram_plan;  // null: the CPU computes
+  std::unique_ptr<Device> cpu;
+  Device* device = nullptr;         // the GPU's, or cpu
+  std::unique_ptr<Stream> compute;  // null: the CPU's ops just run
   WeightStore store;
   KvCache cache;
   Workspace workspace;
   EmbeddingRows embedding;
   std::unique_ptr<PassOps> pass_ops;
+  std::optional<StagingRing> staging;
+  std::unique_ptr<Uploader> uploader;
   // Made after the memory it reads into, so that it is gone before it.
   std::unique_ptr<Reader> reader;
   std::unique_ptr<Decoder> decoder;
@@ -56,6 +65,9 @@ class EngineCore {
 
  private:
   EngineCore() = default;
+  Status TakeMemory();
+  Status TakeDeviceMemory();
+  Status StartReading();
 };
 
 }  // namespace coldstream

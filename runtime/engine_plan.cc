@@ -17,12 +17,18 @@ namespace {
 constexpr uint64_t kProcessBytes = uint64_t{14} << 20;
 constexpr uint64_t kThreadBytes = uint64_t{256} << 10;
 
+// What a driver maps into the process; differs from one to the next.
+constexpr uint64_t kDriverBytes = uint64_t{256} << 20;
+
 // Left to others when the budget is the machine's own: 1/16, at least 64 MiB.
 uint64_t HeadRoom(uint64_t available) {
   return std::max(available / 16, uint64_t{64} << 20);
 }
 
 constexpr int64_t kDefaultContext = 4096;
+
+// One slot being computed from, one being copied to.
+constexpr int kDeviceSlots = 2;
 
 Status CheckRange(const char* what, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
@@ -32,6 +38,11 @@ Status CheckRange(const char* what, int64_t value, int64_t low, int64_t high) {
 
 Status FillDefaults(const ModelConfig& config, EngineOptions* options) {
   if (options->ram_bytes == 0) options->ram_bytes = DefaultRamBudget().bytes;
+  if (options->gpu != nullptr && options->vram_bytes == 0) {
+    ASSIGN_OR_RETURN(const DeviceMemoryInfo memory,
+                     options->gpu->device->MemoryInfo());
+    options->vram_bytes = DefaultVramBudget(memory);
+  }
   if (options->threads == 0) options->threads = DefaultThreads();
   if (options->context == 0)
     options->context = std::min(kDefaultContext, config.train_context);
@@ -48,21 +59,46 @@ Status FillDefaults(const ModelConfig& config, EngineOptions* options) {
   return absl::OkStatus();
 }
 
-FixedMemory CountFixedMemory(const Model& model, const EngineOptions& options) {
+bool HasGpu(const EngineOptions& options) {
+  return options.gpu != nullptr || options.vram_bytes > 0;
+}
+
+// Of the memory the passes are computed in.
+void CountPassMemory(const Model& model, const EngineOptions& options,
+                     FixedMemory* fixed) {
   const ModelConfig& config = model.config();
+  const PassLimits limits = LimitsOfPass(model, options);
+  uint64_t kernels = CpuPassOpsBytes(limits);
+  if (HasGpu(options)) {
+    kernels = options.gpu != nullptr ? options.gpu->kernels.bytes(limits)
+                                     : CudaPassOpsBytes(limits);
+  }
+  fixed->kv = KvCache::BytesFor(config, options.context);
+  fixed->activations +=
+      kernels +
+      Workspace::DeviceBytes(config, options.batch_tokens, options.logit_rows);
+}
+
+FixedMemory CountHostMemory(const Model& model, const EngineOptions& options) {
+  const bool gpu = HasGpu(options);
   FixedMemory fixed;
   fixed.process =
       kProcessBytes + kThreadBytes * static_cast<uint64_t>(options.threads);
+  if (gpu) fixed.process += kDriverBytes;
   if (options.trace != nullptr) fixed.process += options.trace->memory_bytes();
   fixed.tokenizer = model.memory_bytes();
-  fixed.kv = KvCache::BytesFor(config, options.context);
   fixed.activations =
-      Workspace::DeviceBytes(config, options.batch_tokens, options.logit_rows) +
-      Workspace::HostBytes(config, options.batch_tokens, options.logit_rows,
-                           DeviceKind::kCpu) +
-      CpuPassOpsBytes(LimitsOfPass(model, options)) +
+      Workspace::HostBytes(model.config(), options.batch_tokens,
+                           options.logit_rows,
+                           gpu ? DeviceKind::kCuda : DeviceKind::kCpu) +
       EmbeddingRows::BytesFor(model.weights().embedding, EmbeddingFile(model),
                               options.batch_tokens);
+  if (gpu) {
+    const uint64_t buffer = StagingBufferBytes(model.weights().units);
+    fixed.staging = std::max(buffer, options.staging_bytes / buffer * buffer);
+  } else {
+    CountPassMemory(model, options, &fixed);
+  }
   return fixed;
 }
 
@@ -100,18 +136,30 @@ PassLimits LimitsOfPass(const Model& model, const EngineOptions& options) {
 
 StatusOr<EnginePlan> PlanEngine(const Model& model,
                                 const EngineOptions& options) {
-  EnginePlan plan{options, {}};
+  EnginePlan plan{options, {}, {}};
   EngineOptions& filled = plan.options;
   RETURN_IF_ERROR(FillDefaults(model.config(), &filled));
-  const FixedMemory fixed = CountFixedMemory(model, filled);
+  const FixedMemory host = CountHostMemory(model, filled);
   const auto& units = model.weights().units;
+  if (HasGpu(filled)) {
+    if (filled.prefetch_depth == kAutoPrefetchDepth)
+      filled.prefetch_depth = kDeviceSlots;
+    FixedMemory device;
+    CountPassMemory(model, filled, &device);
+    ASSIGN_OR_RETURN(plan.vram,
+                     PlanMemory(units, device, filled.vram_bytes,
+                                filled.prefetch_depth, BudgetFlag::kVram));
+    ASSIGN_OR_RETURN(plan.memory,
+                     PlanHostMemory(units, *plan.vram, host, filled.ram_bytes));
+    return plan;
+  }
   if (filled.prefetch_depth == kAutoPrefetchDepth) {
     const uint64_t in_flight =
         filled.reader.chunk_bytes * static_cast<uint64_t>(filled.reader.depth);
     filled.prefetch_depth =
-        DefaultPrefetchDepth(units, fixed, filled.ram_bytes, in_flight);
+        DefaultPrefetchDepth(units, host, filled.ram_bytes, in_flight);
   }
-  ASSIGN_OR_RETURN(plan.memory, PlanMemory(units, fixed, filled.ram_bytes,
+  ASSIGN_OR_RETURN(plan.memory, PlanMemory(units, host, filled.ram_bytes,
                                            filled.prefetch_depth));
   return plan;
 }

@@ -3,6 +3,8 @@
 #ifndef COLDSTREAM_RUNTIME_ENGINE_PLAN_H_
 #define COLDSTREAM_RUNTIME_ENGINE_PLAN_H_
 
+#include <optional>
+
 #include "base/status.h"
 #include "kernels/pass_ops.h"
 #include "runtime/engine.h"
@@ -12,8 +14,9 @@
 namespace coldstream {
 
 struct EnginePlan {
-  EngineOptions options;  // with every default filled in
-  MemoryPlan memory;
+  EngineOptions options;           // with every default filled in
+  MemoryPlan memory;               // of host memory
+  std::optional<MemoryPlan> vram;  // of the device's, unless that is the CPU
 };
 
 // Errors: as Engine::Create for options and memory.

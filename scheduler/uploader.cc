@@ -27,6 +27,7 @@ StatusOr<std::unique_ptr<Uploader>> Uploader::Create(const Parts& parts) {
 Uploader::~Uploader() {
   if (!watcher_.joinable()) return;
   (void)Drain().ok();  // who wanted to know has asked
+  SettleStream(copy_stream_.get());
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
@@ -173,6 +174,11 @@ void Uploader::WatchCopies() {
 
 void Uploader::FinishCopy(InFlight upload) {
   const Status status = upload.time.end->Wait();
+  // The error may be of other work, and the copy still on its way.
+  if (!status.ok()) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    SettleStream(copy_stream_.get());
+  }
   StatusOr<double> seconds = 0.0;
   if (status.ok()) seconds = upload.time.end->SecondsSince(*upload.time.begin);
   const Copy& copy = upload.copy;

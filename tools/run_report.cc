@@ -57,6 +57,8 @@ std::optional<NextSpend> AdviceFor(const Engine& engine,
   const EngineStats& stats = times.generation;
   const MemoryPlan& plan = engine.plan();
   if (stats.passes == 0 || times.generation_seconds <= 0) return std::nullopt;
+  // The cost model knows no link to a device yet.
+  if (engine.vram_plan() != nullptr) return std::nullopt;
   if (plan.pass_read_bytes > 0 && DiskRate(stats) <= 0) return std::nullopt;
   const WeightMap& weights = engine.model().weights();
   const double second_per_byte = stats.compute_seconds /
@@ -68,9 +70,9 @@ std::optional<NextSpend> AdviceFor(const Engine& engine,
         {unit.read_bytes,
          second_per_byte * static_cast<double>(unit.weight_bytes())});
   }
-  NextSpend spend =
-      FindNextSpend(engine.model(), EnginePlan{engine.options(), plan}, costs,
-                    DiskRate(stats), Contention{});
+  NextSpend spend = FindNextSpend(
+      engine.model(), EnginePlan{engine.options(), plan, std::nullopt}, costs,
+      DiskRate(stats), Contention{});
   // The prediction says by how much; from where was measured.
   const double measured =
       static_cast<double>(stats.passes) / times.generation_seconds;

@@ -1,0 +1,229 @@
+// Engines on a device with memory of its own, without one: golden models
+// through the upload stage, on a device that does everything late and in any
+// legal order (tests/support/deferred_device.h).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/support/deferred_device.h"
+#include "tests/support/golden_models.h"
+#include "tests/support/queued_pass_ops.h"
+#include "tests/support/status_matchers.h"
+
+namespace coldstream {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+// More than any golden model needs.
+constexpr uint64_t kPlenty = 1024 * kMiB;
+// Units small enough for a golden model to have dozens.
+constexpr uint64_t kUnitBytes = 40000;
+
+DeviceKernels QueuedKernels() {
+  return {&QueuedPassOps::Create, &CpuPassOpsBytes};
+}
+
+EngineOptions OnDevice(uint64_t seed, DeferredDeviceOptions device = {}) {
+  device.seed = seed;
+  EngineOptions options;
+  options.gpu = std::make_shared<ComputeDevice>(
+      ComputeDevice{CreateDeferredDevice(device), QueuedKernels()});
+  options.ram_bytes = kPlenty;
+  options.vram_bytes = kPlenty;
+  options.staging_bytes = 2 * 65536;
+  options.threads = 2;
+  return options;
+}
+
+StatusOr<std::vector<float>> Evaluate(const Golden& golden,
+                                      const EngineOptions& options,
+                                      int64_t chunk = 7) {
+  return EvaluateGolden(golden, options, chunk, kUnitBytes);
+}
+
+// The least budget that the error for one byte names, in bytes.
+uint64_t LeastBudget(const Golden& golden, EngineOptions options,
+                     const std::string& flag, uint64_t EngineOptions::*budget) {
+  options.*budget = 1;
+  const std::string error = Evaluate(golden, options).status().ToString();
+  const size_t at = error.find(flag + " ");
+  EXPECT_NE(at, std::string::npos) << error;
+  return std::stoull(error.substr(at + flag.size() + 1)) * kMiB;
+}
+
+Golden GoldenNamed(const std::string& file) {
+  for (const Golden& golden : LoadGoldens())
+    if (golden.file == file) return golden;
+  ADD_FAILURE() << file;
+  return {};
+}
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+class DeviceEngineTest : public ::testing::TestWithParam<Golden> {};
+
+// The same bits as the CPU's scalar row, whose operations these are.
+TEST_P(DeviceEngineTest, WeightsThatAreUploadedGiveTheBitsOfResidentOnes) {
+  const Golden& golden = GetParam();
+  EngineOptions cpu;
+  cpu.ram_bytes = kPlenty;
+  cpu.isa = Isa::kScalar;
+  const auto expected = Evaluate(golden, cpu);
+  ASSERT_THAT(expected.status(), IsOk());
+  const auto resident = Evaluate(golden, OnDevice(1));
+  ASSERT_THAT(resident.status(), IsOk());
+  EXPECT_TRUE(SameBits(*resident, *expected));
+
+  const uint64_t vram =
+      LeastBudget(golden, OnDevice(1), "--vram", &EngineOptions::vram_bytes);
+  const uint64_t ram =
+      LeastBudget(golden, OnDevice(1), "--ram", &EngineOptions::ram_bytes);
+  uint64_t seed = 1;
+  for (const int slots : {1, 2, 3, 8}) {
+    for (const uint64_t host : {ram, ram + 1 * kMiB, kPlenty}) {
+      EngineOptions options = OnDevice(++seed);
+      options.vram_bytes = vram + kMiB;
+      options.ram_bytes = host;
+      options.prefetch_depth = slots;
+      const auto streamed = Evaluate(golden, options);
+      ASSERT_THAT(streamed.status(), IsOk());
+      EXPECT_TRUE(SameBits(*streamed, *expected))
+          << slots << " slots, " << host / kMiB << " MiB of RAM, seed " << seed;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceEngineTest,
+                         ::testing::ValuesIn(LoadGoldens()),
+                         [](const auto& golden) {
+                           return TestNameOf(golden.param);
+                         });
+
+TEST(DeviceEngineTest, BytesComeFromWhereThePlanHasThem) {
+  const Golden golden = GoldenNamed("llama.f32.gguf");
+  EngineOptions options = OnDevice(3);
+  options.vram_bytes =
+      LeastBudget(golden, options, "--vram", &EngineOptions::vram_bytes) + kMiB;
+  options.ram_bytes =
+      LeastBudget(golden, options, "--ram", &EngineOptions::ram_bytes) + kMiB;
+  auto model = Model::Open({.path = golden.path(), .unit_bytes = kUnitBytes});
+  ASSERT_THAT(model.status(), IsOk());
+  options.context = 32;
+  options.batch_tokens = 8;
+  auto engine = Engine::Create(*model, options);
+  ASSERT_THAT(engine.status(), IsOk());
+  const MemoryPlan& ram = (*engine)->plan();
+  const MemoryPlan* vram = (*engine)->vram_plan();
+  ASSERT_NE(vram, nullptr);
+  uint64_t uploaded_a_pass = 0, on_disk = 0, in_host = 0;
+  for (size_t i = 0; i < vram->resident.size(); ++i) {
+    const WeightUnit& unit = (*model)->weights().units[i];
+    EXPECT_FALSE(vram->resident[i] && ram.resident[i]) << unit.name;
+    if (!vram->resident[i]) uploaded_a_pass += unit.buffer_bytes;
+    if (!vram->resident[i] && ram.resident[i]) in_host += unit.buffer_bytes;
+    if (!vram->resident[i] && !ram.resident[i]) on_disk += unit.read_bytes;
+  }
+  EXPECT_EQ(ram.pass_read_bytes, on_disk);
+  EXPECT_GT(on_disk, 0u);
+  EXPECT_GT(in_host, 0u);
+  EXPECT_LE(vram->total(), options.vram_bytes);
+  EXPECT_LE(ram.total(), options.ram_bytes);
+
+  auto session = (*engine)->NewSession();
+  const auto run = [&] {
+    return session->Evaluate(
+        std::span(golden.ids).first(1), 1, Session::Logits::kLast,
+        [](int64_t, std::span<const float>) { return absl::OkStatus(); });
+  };
+  ASSERT_THAT(run(), IsOk());
+  const EngineStats first = (*engine)->stats();
+  ASSERT_THAT(run(), IsOk());
+  const EngineStats second = Since(first, (*engine)->stats());
+  EXPECT_EQ(second.bytes_uploaded, uploaded_a_pass);
+  // Beside the units, a row of the embedding table.
+  EXPECT_GE(second.bytes_from_disk, on_disk);
+  EXPECT_LE(second.bytes_from_disk, on_disk + 2 * 4096);
+}
+
+TEST(DeviceEngineTest, TooLittleDeviceMemoryNamesTheLeastThatWorks) {
+  const Golden golden = GoldenNamed("llama.q4_k_m.gguf");
+  EngineOptions options = OnDevice(1);
+  options.vram_bytes = 1;
+  const Status status = Evaluate(golden, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.ToString(), HasSubstr("raise --vram"));
+  options.vram_bytes =
+      LeastBudget(golden, options, "--vram", &EngineOptions::vram_bytes);
+  EXPECT_THAT(Evaluate(golden, options).status(), IsOk());
+}
+
+TEST(DeviceEngineTest, PinnedMemoryThatIsRefusedCostsAWarningAndNoBits) {
+  const Golden golden = GoldenNamed("llama.q4_k_m.gguf");
+  const auto expected = Evaluate(golden, OnDevice(1));
+  ASSERT_THAT(expected.status(), IsOk());
+  for (const uint64_t pinned : {uint64_t{0}, uint64_t{65536}, 4 * kMiB}) {
+    EngineOptions options = OnDevice(5, {.faults = {.pinned_bytes = pinned}});
+    options.vram_bytes =
+        LeastBudget(golden, options, "--vram", &EngineOptions::vram_bytes);
+    auto model = Model::Open({.path = golden.path(), .unit_bytes = kUnitBytes});
+    EngineOptions sized = options;
+    sized.context = static_cast<int64_t>(golden.ids.size());
+    auto engine = Engine::Create(*model, sized);
+    ASSERT_THAT(engine.status(), IsOk());
+    EXPECT_LE((*engine)->pinned_bytes(), pinned);
+    EXPECT_EQ((*engine)->warnings().empty(), pinned > kMiB);
+    EXPECT_STRNE((*engine)->device_name(), "cpu");  // compute stays there
+    const auto streamed = Evaluate(golden, options);
+    ASSERT_THAT(streamed.status(), IsOk());
+    EXPECT_TRUE(SameBits(*streamed, *expected));
+  }
+}
+
+// Memory that others take while the engine starts, and a device that fails
+// while it runs: a clear Status, nothing lost, and the next engine works.
+TEST(DeviceEngineTest, EveryAllocationThatIsRefusedIsAnError) {
+  const Golden golden = GoldenNamed("llama.q4_k_m.gguf");
+  constexpr int64_t kLeastCalls = 3;  // weights, cache, activations
+  for (int64_t call = 0;; ++call) {
+    const Status status =
+        Evaluate(golden, OnDevice(1, {.faults = {.refuse_allocation = call}}))
+            .status();
+    if (status.ok()) {
+      EXPECT_GE(call, kLeastCalls);
+      break;
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << call;
+  }
+}
+
+TEST(DeviceEngineTest, ADeviceThatFailsInMidRunIsTheRunsError) {
+  const Golden golden = GoldenNamed("llama.q4_k_m.gguf");
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    for (const int64_t operation : {0, 3, 50, 300}) {
+      const EngineOptions kernels =
+          OnDevice(seed, {.faults = {.fail_kernels_from = operation}});
+      EXPECT_EQ(Evaluate(golden, kernels).status().code(),
+                absl::StatusCode::kInternal)
+          << "kernel " << operation << ", seed " << seed;
+    }
+    for (const int64_t copy : {0, 1, 7, 20}) {
+      const EngineOptions copies =
+          OnDevice(seed, {.faults = {.fail_copies_from = copy}});
+      EXPECT_EQ(Evaluate(golden, copies).status().code(),
+                absl::StatusCode::kInternal)
+          << "copy " << copy << ", seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coldstream
