@@ -11,5 +11,6 @@ StatusOr<std::unique_ptr<PassOps>> CreateCudaPassOps(Device*, Stream*,
 }
 
 uint64_t CudaPassOpsBytes(const PassLimits&) { return 0; }
+uint64_t CudaPassOpsHostBytes(const PassLimits&) { return 0; }
 
 }  // namespace coldstream

@@ -151,7 +151,8 @@ uint64_t CpuPassOpsBytes(const PassLimits& limits);
 StatusOr<std::unique_ptr<PassOps>> CreateCudaPassOps(Device* device,
                                                      Stream* stream,
                                                      const PassLimits& limits);
-uint64_t CudaPassOpsBytes(const PassLimits& limits);
+uint64_t CudaPassOpsBytes(const PassLimits& limits);      // on the device
+uint64_t CudaPassOpsHostBytes(const PassLimits& limits);  // page-locked
 
 }  // namespace coldstream
 

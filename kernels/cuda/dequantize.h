@@ -9,8 +9,9 @@
 namespace coldstream::cuda {
 
 // out: [weight.rows, weight.cols], exact: bit for bit as the scalar row of the
-// ops table. `out` lies at a multiple of 16 bytes; the weights anywhere, but
-// see kernels/cuda/matvec.h on the words at their ends.
+// ops table. `out` lies at a multiple of 16 bytes, or of 4 where cols is not
+// one of 4; the weights anywhere, but see kernels/cuda/matvec.h on the words at
+// their ends.
 Status Dequantize(const TensorView& weight, float* out, Stream* stream);
 
 }  // namespace coldstream::cuda

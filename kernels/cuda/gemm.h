@@ -2,8 +2,8 @@
 // shim (tests/simt/gemm.cc).
 //
 // Sums are F32 whatever the inputs; their order is the library's, the same
-// whenever shape and alignment are the same. Operands and results lie at
-// multiples of 16 bytes. Nothing is allocated after Create.
+// whenever shape and alignment are the same. The inputs lie at multiples of 16
+// bytes. Nothing is allocated after Create.
 // Thread-safety: one call at a time.
 #ifndef COLDSTREAM_KERNELS_CUDA_GEMM_H_
 #define COLDSTREAM_KERNELS_CUDA_GEMM_H_

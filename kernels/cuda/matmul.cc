@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "kernels/cuda/dequantize.h"
 #include "kernels/cuda/matvec.h"
+#include "kernels/cuda/memory_cutter.h"
 #include "kernels/cuda/quantize.h"
 #include "kernels/cuda/scaled_half.h"
 
@@ -17,28 +18,6 @@ constexpr ActivationFormat kQuantized[] = {ActivationFormat::kQ8_32,
 // Rows of a tile are a multiple of this, but for the last one's.
 constexpr int64_t kTileRowStep = 64;
 
-// Cuts scratch into parts at multiples of 256 bytes, or counts what it takes.
-class Cutter {
- public:
-  explicit Cutter(std::byte* begin) : next_(begin) {}
-
-  template <typename T>
-  T* Take(int64_t count) {
-    const uint64_t bytes =
-        (static_cast<uint64_t>(count) * sizeof(T) + 255) / 256 * 256;
-    taken_ += bytes;
-    if (next_ == nullptr) return nullptr;
-    T* part = reinterpret_cast<T*>(next_);
-    next_ += bytes;
-    return part;
-  }
-  uint64_t taken() const { return taken_; }
-
- private:
-  std::byte* next_;
-  uint64_t taken_ = 0;
-};
-
 struct Parts {
   std::array<std::byte*, kActivationFormats> quantized = {};
   uint16_t* half = nullptr;
@@ -47,7 +26,7 @@ struct Parts {
   int32_t* row_exponents = nullptr;
 };
 
-Parts Cut(const MatmulLimits& limits, Cutter* cutter) {
+Parts Cut(const MatmulLimits& limits, MemoryCutter* cutter) {
   Parts parts;
   for (const ActivationFormat format : kQuantized) {
     parts.quantized[static_cast<size_t>(format)] = cutter->Take<std::byte>(
@@ -70,7 +49,7 @@ Parts Cut(const MatmulLimits& limits, Cutter* cutter) {
 }  // namespace
 
 uint64_t DeviceMatmul::ScratchBytes(const MatmulLimits& limits) {
-  Cutter cutter(nullptr);
+  MemoryCutter cutter(nullptr);
   Cut(limits, &cutter);
   return cutter.taken();
 }
@@ -81,7 +60,7 @@ DeviceMatmul::DeviceMatmul(const MatmulLimits& limits,
     : limits_(limits), gemm_(gemm), stream_(stream) {
   CHECK(scratch.size() >= ScratchBytes(limits));
   CHECK(gemm != nullptr || !NeedsGemm(limits));
-  Cutter cutter(scratch.data());
+  MemoryCutter cutter(scratch.data());
   const Parts parts = Cut(limits, &cutter);
   quantized_ = parts.quantized;
   half_ = parts.half;

@@ -14,7 +14,7 @@
 // result does not depend on its batch mates either; between a sweep and a GEMM
 // it differs within their rounding.
 //
-// Alignment: x and out 16 bytes. Errors: Internal. Thread-safety: one call at a
+// Alignment: x 16 bytes. Errors: Internal. Thread-safety: one call at a
 // time.
 #ifndef COLDSTREAM_KERNELS_CUDA_MATMUL_H_
 #define COLDSTREAM_KERNELS_CUDA_MATMUL_H_
