@@ -41,13 +41,16 @@ inline unsigned GridRows(int64_t rows) {
   return static_cast<unsigned>(rows < 65535 ? rows : 65535);
 }
 
-// The name of a kernel as the compiler writes it.
+// The name of a kernel as the compiler writes it, without its namespaces.
 template <auto kernel>
 std::string_view KernelName() {
-  const std::string_view name = __PRETTY_FUNCTION__;
+  std::string_view name = __PRETTY_FUNCTION__;
   const size_t begin = name.find("kernel = ");
   if (begin == std::string_view::npos) return name;
-  return name.substr(begin + 9, name.find_first_of(";]", begin) - begin - 9);
+  name = name.substr(begin + 9);
+  name = name.substr(0, name.find_first_of(";]"));
+  const size_t scope = name.substr(0, name.find('<')).rfind("::");
+  return scope == std::string_view::npos ? name : name.substr(scope + 2);
 }
 
 #if defined(__CUDACC__)
