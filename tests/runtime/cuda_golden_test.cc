@@ -1,0 +1,87 @@
+// Golden models on the CUDA kernels, without a GPU: the same .cu sources under
+// the SIMT shim, on a device that does everything late and in any legal order.
+// Logits within the golden bound, and with weights that are uploaded the same
+// bits as with resident ones.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/deferred_device.h"
+#include "tests/support/golden_models.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/status_matchers.h"
+
+namespace coldstream {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kUnitBytes = 60000;
+
+EngineOptions OnDevice(uint64_t seed) {
+  EngineOptions options;
+  options.gpu = std::make_shared<ComputeDevice>(
+      ComputeDevice{CreateDeferredDevice({.seed = seed}), CudaKernels()});
+  options.ram_bytes = 1024 * kMiB;
+  options.vram_bytes = 1024 * kMiB;
+  options.staging_bytes = 2 * 65536;
+  options.threads = 2;
+  return options;
+}
+
+// The least device memory that the error for one byte names.
+uint64_t LeastVram(const Golden& golden, EngineOptions options) {
+  options.vram_bytes = 1;
+  const std::string error =
+      EvaluateGolden(golden, options, 1, kUnitBytes).status().ToString();
+  const std::string flag = "--vram ";
+  const size_t at = error.find(flag);
+  EXPECT_NE(at, std::string::npos) << error;
+  return std::stoull(error.substr(at + flag.size())) * kMiB;
+}
+
+class CudaGoldenTest : public ::testing::TestWithParam<Golden> {};
+
+TEST_P(CudaGoldenTest, LogitsMatchAndDoNotDependOnWhereWeightsAre) {
+  const Golden& golden = GetParam();
+  if (kSanitized && golden.file != "llama.q4_k_m.gguf")
+    GTEST_SKIP() << "slow under a sanitizer: one model there; kernels/cuda "
+                    "tests cover the types";
+  const std::vector<float> exact = ExactLogits(golden);
+  const auto all = static_cast<int64_t>(golden.ids.size());
+  for (const int64_t chunk : {int64_t{1}, int64_t{7}, all}) {
+    const auto resident =
+        EvaluateGolden(golden, OnDevice(1), chunk, kUnitBytes);
+    ASSERT_THAT(resident.status(), IsOk());
+    const double nmse = Nmse(*resident, exact);
+    EXPECT_LE(nmse, golden.bound()) << "chunks of " << chunk;
+    std::printf("%s, chunks of %d: nmse %.3g, %.2f of the bound\n",
+                golden.file.c_str(), static_cast<int>(chunk), nmse,
+                nmse / golden.bound());
+    if (chunk != 7) continue;  // a pass of each kind is enough
+    for (const int slots : {1, 2, 3}) {
+      EngineOptions options = OnDevice(static_cast<uint64_t>(10 + slots));
+      options.prefetch_depth = slots;
+      options.vram_bytes = LeastVram(golden, options);
+      if (slots == 2) options.ram_bytes = 300 * kMiB;
+      const auto streamed = EvaluateGolden(golden, options, chunk, kUnitBytes);
+      ASSERT_THAT(streamed.status(), IsOk());
+      EXPECT_EQ(std::memcmp(streamed->data(), resident->data(),
+                            resident->size() * sizeof(float)),
+                0)
+          << "chunks of " << chunk << ", " << slots << " slots";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaGoldenTest,
+                         ::testing::ValuesIn(LoadGoldens()),
+                         [](const auto& golden) {
+                           return TestNameOf(golden.param);
+                         });
+
+}  // namespace
+}  // namespace coldstream
