@@ -78,7 +78,8 @@ struct PassLimits {
   int64_t rot_dim = 0;
   int64_t blocks = 0;     // KV blocks of all sequences
   int64_t heads = 0;      // most of any layer
-  int64_t value_dim = 0;  // widest of any layer
+  int64_t key_dim = 0;    // of a head, widest of any layer
+  int64_t value_dim = 0;  // the same
 };
 
 class PassOps {
@@ -147,12 +148,14 @@ StatusOr<std::unique_ptr<PassOps>> CreateCpuPassOps(const Ops* ops,
 uint64_t CpuPassOpsBytes(const PassLimits& limits);
 
 // Kernels on `stream` of `device`, which must outlive it. Errors: Unimplemented
-// (built without CUDA), ResourceExhausted.
+// (built without CUDA, or what CheckCudaPassLimits refuses), ResourceExhausted.
 StatusOr<std::unique_ptr<PassOps>> CreateCudaPassOps(Device* device,
                                                      Stream* stream,
                                                      const PassLimits& limits);
 uint64_t CudaPassOpsBytes(const PassLimits& limits);      // on the device
 uint64_t CudaPassOpsHostBytes(const PassLimits& limits);  // page-locked
+// Errors: Unimplemented (heads wider than cuda::kMostHeadDim).
+Status CheckCudaPassLimits(const PassLimits& limits);
 
 }  // namespace coldstream
 

@@ -7,7 +7,11 @@
 
 namespace coldstream {
 
-DeviceKernels CudaKernels() { return {&CreateCudaPassOps, &CudaPassOpsBytes}; }
+DeviceKernels CudaKernels() {
+  return {.create = &CreateCudaPassOps,
+          .bytes = &CudaPassOpsBytes,
+          .check = &CheckCudaPassLimits};
+}
 
 StatusOr<OpenedDevice> OpenComputeDevice(DeviceChoice choice) {
   OpenedDevice opened;

@@ -1,9 +1,9 @@
 // Where an engine computes: the CPU, or a device with memory of its own and the
 // kernels for it.
 //
-//   ASSIGN_OR_RETURN(OpenedDevice opened,
-//   OpenComputeDevice(DeviceChoice::kAuto)); options.gpu = opened.gpu; // null:
-//   the CPU if (!opened.fallback.empty()) warn(opened.fallback);
+//   StatusOr<OpenedDevice> opened = OpenComputeDevice(DeviceChoice::kAuto);
+//   options.gpu = opened->gpu;  // null: the CPU
+//   if (!opened->fallback.empty()) warn(opened->fallback);
 #ifndef COLDSTREAM_RUNTIME_COMPUTE_DEVICE_H_
 #define COLDSTREAM_RUNTIME_COMPUTE_DEVICE_H_
 
@@ -20,12 +20,13 @@ namespace coldstream {
 
 enum class DeviceChoice { kCpu, kCuda, kAuto };
 
-// As CreateCudaPassOps and CudaPassOpsBytes.
+// As CreateCudaPassOps, CudaPassOpsBytes and CheckCudaPassLimits.
 struct DeviceKernels {
   std::function<StatusOr<std::unique_ptr<PassOps>>(Device*, Stream*,
                                                    const PassLimits&)>
       create;
   std::function<uint64_t(const PassLimits&)> bytes;
+  std::function<Status(const PassLimits&)> check;
 };
 
 struct ComputeDevice {

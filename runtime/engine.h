@@ -78,7 +78,8 @@ class Engine {
  public:
   // Plans memory and takes it; weights are read by the first pass. Errors:
   // ResourceExhausted with the least budget that works; InvalidArgument;
-  // Unavailable (an I/O backend or ISA asked for and not there).
+  // Unavailable (an I/O backend or ISA asked for and not there); Unimplemented
+  // (a model that the device's kernels do not take).
   static StatusOr<std::unique_ptr<Engine>> Create(
       std::shared_ptr<const Model> model, const EngineOptions& options);
   ~Engine();

@@ -63,6 +63,13 @@ bool HasGpu(const EngineOptions& options) {
   return options.gpu != nullptr || options.vram_bytes > 0;
 }
 
+// Errors: Unimplemented (the device's kernels do not take this model).
+Status CheckKernels(const Model& model, const EngineOptions& options) {
+  const PassLimits limits = LimitsOfPass(model, options);
+  return options.gpu != nullptr ? options.gpu->kernels.check(limits)
+                                : CheckCudaPassLimits(limits);
+}
+
 // Of the memory the passes are computed in.
 void CountPassMemory(const Model& model, const EngineOptions& options,
                      FixedMemory* fixed) {
@@ -126,6 +133,7 @@ PassLimits LimitsOfPass(const Model& model, const EngineOptions& options) {
   limits.blocks = (options.context + kKvBlockTokens - 1) / kKvBlockTokens;
   for (const LayerShape& layer : config.layers) {
     limits.heads = std::max(limits.heads, layer.heads);
+    limits.key_dim = std::max(limits.key_dim, layer.key_dim);
     limits.value_dim = std::max(limits.value_dim, layer.value_dim);
   }
   for (const auto& unit : model.weights().matrices)
@@ -139,6 +147,7 @@ StatusOr<EnginePlan> PlanEngine(const Model& model,
   EnginePlan plan{options, {}, {}};
   EngineOptions& filled = plan.options;
   RETURN_IF_ERROR(FillDefaults(model.config(), &filled));
+  if (HasGpu(filled)) RETURN_IF_ERROR(CheckKernels(model, filled));
   const FixedMemory host = CountHostMemory(model, filled);
   const auto& units = model.weights().units;
   if (HasGpu(filled)) {

@@ -213,6 +213,7 @@ uint64_t CudaPassOpsHostBytes(const PassLimits& limits) {
 StatusOr<std::unique_ptr<PassOps>> CreateCudaPassOps(Device* device,
                                                      Stream* stream,
                                                      const PassLimits& limits) {
+  RETURN_IF_ERROR(CheckCudaPassLimits(limits));
   CudaPassOps::Owned owned;
   ASSIGN_OR_RETURN(owned.memory, device->Allocate(CudaPassOpsBytes(limits),
                                                   "scratch of the kernels"));

@@ -9,14 +9,19 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/engine_plan.h"
 #include "tests/support/deferred_device.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/queued_pass_ops.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/tiny_model.h"
 
 namespace coldstream {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
@@ -26,7 +31,9 @@ constexpr uint64_t kPlenty = 1024 * kMiB;
 constexpr uint64_t kUnitBytes = 40000;
 
 DeviceKernels QueuedKernels() {
-  return {&QueuedPassOps::Create, &CpuPassOpsBytes};
+  return {.create = &QueuedPassOps::Create,
+          .bytes = &CpuPassOpsBytes,
+          .check = &CheckCudaPassLimits};
 }
 
 EngineOptions OnDevice(uint64_t seed, DeferredDeviceOptions device = {}) {
@@ -164,6 +171,30 @@ TEST(DeviceEngineTest, TooLittleDeviceMemoryNamesTheLeastThatWorks) {
   options.vram_bytes =
       LeastBudget(golden, options, "--vram", &EngineOptions::vram_bytes);
   EXPECT_THAT(Evaluate(golden, options).status(), IsOk());
+}
+
+// What Create and PlanEngine say of a model with such heads, on a device and,
+// for the plan, without one.
+std::vector<Status> WithHeadsOf(int64_t head_dim) {
+  const TempDir dir;
+  const std::string path = dir.Path("model.gguf");
+  EXPECT_THAT(WriteTinyModel(path, {.head_dim = head_dim}), IsOk());
+  const auto model = Model::Open({.path = path});
+  EXPECT_THAT(model.status(), IsOk());
+  EngineOptions options = OnDevice(1);
+  std::vector<Status> said = {Engine::Create(*model, options).status(),
+                              PlanEngine(**model, options).status()};
+  options.gpu = nullptr;
+  said.push_back(PlanEngine(**model, options).status());
+  return said;
+}
+
+TEST(DeviceEngineTest, HeadsWiderThanItsKernelsTakeAreRefused) {
+  EXPECT_THAT(WithHeadsOf(256), Each(IsOk()));
+  EXPECT_THAT(WithHeadsOf(264),
+              Each(StatusIs(absl::StatusCode::kUnimplemented,
+                            AllOf(HasSubstr("264"), HasSubstr("at most 256"),
+                                  HasSubstr("--device cpu")))));
 }
 
 TEST(DeviceEngineTest, PinnedMemoryThatIsRefusedCostsAWarningAndNoBits) {
