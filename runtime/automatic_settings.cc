@@ -84,14 +84,14 @@ StatusOr<AutomaticSettings> ChooseSettings(const Model& model,
                                            Profile* profile) {
   AutomaticSettings chosen{options, SettingsSource::kDefault, ""};
   ASSIGN_OR_RETURN(const EnginePlan plan, PlanEngine(model, options));
-  if (plan.memory.pass_read_bytes == 0) return chosen;
+  const bool uploads = plan.vram && plan.vram->pass_read_bytes > 0;
+  if (plan.memory.pass_read_bytes == 0 && !uploads) return chosen;
   const DiskIdentity disk = IdentifyDisk(*model.checkpoint().files().front());
   if (disk.in_memory) return chosen;
   const std::string key = disk.Key();
 
   const TunedSettings* tuned =
-      profile->FindTuned({key, ModelKey(model.checkpoint()),
-                          plan.options.ram_bytes, plan.options.threads});
+      profile->FindTuned(TunedKeyOf(key, model.checkpoint(), plan.options));
   // What suits reads through the page cache says nothing of direct ones.
   if (tuned != nullptr && (tuned->direct != DirectMode::kOff ||
                            !model.checkpoint().files().front()->direct())) {
@@ -99,6 +99,7 @@ StatusOr<AutomaticSettings> ChooseSettings(const Model& model,
     chosen.source = SettingsSource::kTuned;
     return chosen;
   }
+  if (plan.memory.pass_read_bytes == 0) return chosen;
   if (fixed.io_depth && fixed.io_chunk) return chosen;
   const DiskRecord* record = profile->FindDisk(key);
   if (record != nullptr) {

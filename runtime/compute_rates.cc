@@ -19,9 +19,9 @@ namespace coldstream {
 namespace {
 
 // One token is bound by memory, many by arithmetic; 16 is where they meet.
-constexpr std::array<int64_t, 3> kTokenCounts = {1, 16, 128};
-constexpr int64_t kMaxTokens = kTokenCounts.back();
-constexpr int64_t kPositions = 1024;
+constexpr int64_t kMaxTokens = ComputeRates::kMostTokens;
+constexpr int64_t kPositions = ComputeRates::kPositions;
+constexpr std::array<int64_t, 3> kTokenCounts = {1, 16, kMaxTokens};
 
 std::string WeightName(DType type, int64_t tokens) {
   return absl::StrFormat("%s/%d", InfoOf(type).name, tokens);
@@ -110,26 +110,40 @@ StatusOr<ComputeRates> ComputeRates::Measure(const Model& model, int threads,
                                              const Seconds& known) {
   ASSIGN_OR_RETURN(const Ops* ops, SelectOps());
   Parallel parallel(threads);
+  std::optional<ProductBench> products;
+  return MeasureWith(
+      {.weight_byte = [&](DType type, int64_t tokens) -> StatusOr<double> {
+         if (!products) {
+           ASSIGN_OR_RETURN(products,
+                            ProductBench::Create(ops, &parallel, kMostTokens));
+         }
+         return products->SecondsPerByte(type, tokens);
+       },
+       .attention_position =
+           [&](const LayerShape& shape, int64_t tokens) {
+             return SecondsPerPosition(shape, tokens, *ops, parallel);
+           }},
+      model, known);
+}
+
+StatusOr<ComputeRates> ComputeRates::MeasureWith(const Bench& bench,
+                                                 const Model& model,
+                                                 const Seconds& known) {
   ComputeRates rates;
   rates.seconds_ = known;
-  std::optional<ProductBench> bench;
   for (const DType type : TypesOf(model.weights())) {
     for (const int64_t tokens : kTokenCounts) {
       const std::string name = WeightName(type, tokens);
       if (rates.seconds_.contains(name)) continue;
-      if (!bench) {
-        ASSIGN_OR_RETURN(bench,
-                         ProductBench::Create(ops, &parallel, kMaxTokens));
-      }
-      rates.seconds_[name] = bench->SecondsPerByte(type, tokens);
+      ASSIGN_OR_RETURN(rates.seconds_[name], bench.weight_byte(type, tokens));
     }
   }
   for (const LayerShape& shape : model.config().layers) {
-    for (const int64_t tokens : {int64_t{1}, kMaxTokens}) {
+    for (const int64_t tokens : {int64_t{1}, kMostTokens}) {
       const std::string name = AttentionName(shape, tokens);
       if (rates.seconds_.contains(name)) continue;
       ASSIGN_OR_RETURN(rates.seconds_[name],
-                       SecondsPerPosition(shape, tokens, *ops, parallel));
+                       bench.attention_position(shape, tokens));
     }
   }
   return rates;

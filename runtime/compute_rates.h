@@ -11,6 +11,7 @@
 #define COLDSTREAM_RUNTIME_COMPUTE_RATES_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -32,6 +33,20 @@ class ComputeRates {
   // ResourceExhausted, InvalidArgument (COLDSTREAM_ISA).
   static StatusOr<ComputeRates> Measure(const Model& model, int threads,
                                         const Seconds& known = {});
+
+  // Of seconds that were measured. `measure`: fills in what `seconds` lacks of
+  // what `model` needs, by calls of its two functions with each weight type and
+  // layer shape, and each count of tokens.
+  struct Bench {
+    std::function<StatusOr<double>(DType type, int64_t tokens)> weight_byte;
+    std::function<StatusOr<double>(const LayerShape& shape, int64_t tokens)>
+        attention_position;
+  };
+  static StatusOr<ComputeRates> MeasureWith(const Bench& bench,
+                                            const Model& model,
+                                            const Seconds& known);
+  static constexpr int64_t kMostTokens = 128;  // that are measured
+  static constexpr int64_t kPositions = 1024;  // that attention looks back at
 
   // What the figures depend on beside the model: the CPU's name, the ops row
   // and the threads.

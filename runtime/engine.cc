@@ -138,6 +138,17 @@ Status EngineCore::TakeMemory() {
 
 Status EngineCore::TakeDeviceMemory() {
   const auto& units = model->weights().units;
+  ASSIGN_OR_RETURN(const DeviceMemoryInfo memory, device->MemoryInfo());
+  if (vram_plan->total() > memory.free) {
+    constexpr double kMiB = 1 << 20;
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "--vram %.0fM: the model takes %.0f MiB of the device's memory but "
+        "only %.0f of %.0f MiB are free; give a smaller --vram, or free some",
+        static_cast<double>(vram_plan->budget) / kMiB,
+        static_cast<double>(vram_plan->total()) / kMiB,
+        static_cast<double>(memory.free) / kMiB,
+        static_cast<double>(memory.total) / kMiB));
+  }
   ASSIGN_OR_RETURN(store, WeightStore::Create(units, *vram_plan, plan, device));
   ASSIGN_OR_RETURN(compute, device->NewStream());
   ASSIGN_OR_RETURN(staging, StagingRing::Create(device, plan.fixed.staging,

@@ -45,6 +45,8 @@ struct EngineOptions {
   std::optional<Isa> isa = {};  // unset: COLDSTREAM_ISA or the best
   // Computes there; null: on the CPU. See OpenComputeDevice.
   std::shared_ptr<ComputeDevice> gpu = nullptr;
+  // Why the CPU, where that was not the user's choice; for reports.
+  std::string device_fallback = {};
   // Cap on what is taken of the device's memory. 0: what is free, less head
   // room. Given without a device, plans are made for one of that size.
   uint64_t vram_bytes = 0;

@@ -117,6 +117,23 @@ DefaultBudget DefaultRamBudget() {
   return {limit.bytes > head_room ? limit.bytes - head_room : 0, limit.source};
 }
 
+const char* HomeName(Home home) {
+  switch (home) {
+    case Home::kVram:
+      return "vram";
+    case Home::kRam:
+      return "ram";
+    case Home::kDisk:
+      break;
+  }
+  return "disk";
+}
+
+Home HomeOf(const EnginePlan& plan, size_t unit) {
+  if (plan.vram && plan.vram->resident[unit]) return Home::kVram;
+  return plan.memory.resident[unit] ? Home::kRam : Home::kDisk;
+}
+
 const File& EmbeddingFile(const Model& model) {
   return *model.checkpoint().files()[static_cast<size_t>(
       model.weights().embedding.extent.file)];

@@ -3,6 +3,7 @@
 #ifndef COLDSTREAM_RUNTIME_ENGINE_PLAN_H_
 #define COLDSTREAM_RUNTIME_ENGINE_PLAN_H_
 
+#include <cstddef>
 #include <optional>
 
 #include "base/status.h"
@@ -18,6 +19,11 @@ struct EnginePlan {
   MemoryPlan memory;               // of host memory
   std::optional<MemoryPlan> vram;  // of the device's, unless that is the CPU
 };
+
+// Where a unit's weights are when a pass comes to it.
+enum class Home { kVram, kRam, kDisk };
+const char* HomeName(Home home);  // "vram", "ram", "disk"
+Home HomeOf(const EnginePlan& plan, size_t unit);
 
 // Errors: as Engine::Create for options and memory.
 StatusOr<EnginePlan> PlanEngine(const Model& model,

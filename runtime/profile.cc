@@ -171,6 +171,8 @@ void Override(const Map& with, Map* map) {
   for (const auto& [key, value] : with) (*map)[key] = value;
 }
 
+uint64_t Distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
 }  // namespace
 
 ProfilePlace ProfilePlace::FromEnvironment() {
@@ -216,11 +218,10 @@ const TunedSettings* Profile::FindTuned(const TunedKey& key) const {
   uint64_t least = key.ram_bytes / 16;
   for (const auto& [other, settings] : data_.tuned) {
     if (other.disk != key.disk || other.model != key.model ||
-        other.threads != key.threads)
+        other.threads != key.threads || other.device != key.device ||
+        Distance(other.vram_bytes, key.vram_bytes) > key.vram_bytes / 16)
       continue;
-    const uint64_t distance = other.ram_bytes > key.ram_bytes
-                                  ? other.ram_bytes - key.ram_bytes
-                                  : key.ram_bytes - other.ram_bytes;
+    const uint64_t distance = Distance(other.ram_bytes, key.ram_bytes);
     if (distance > least) continue;
     least = distance;
     nearest = &settings;

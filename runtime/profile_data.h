@@ -36,10 +36,13 @@ struct TunedKey {
   std::string model;       // ModelKey
   uint64_t ram_bytes = 0;  // of the budget
   int threads = 0;
+  std::string device = {};  // its name; empty: the CPU
+  uint64_t vram_bytes = 0;  // of the budget there
 
   bool operator<(const TunedKey& other) const {
-    return std::tie(disk, model, ram_bytes, threads) <
-           std::tie(other.disk, other.model, other.ram_bytes, other.threads);
+    return std::tie(disk, model, ram_bytes, threads, device, vram_bytes) <
+           std::tie(other.disk, other.model, other.ram_bytes, other.threads,
+                    other.device, other.vram_bytes);
   }
 };
 
@@ -49,7 +52,8 @@ struct TunedSettings {
   uint64_t chunk_bytes = 0;
   IoBackendKind backend = IoBackendKind::kAuto;
   DirectMode direct = DirectMode::kAuto;
-  double bytes_per_second = 0;   // measured, from disk
+  // Measured, from disk; of uploads where a pass reads nothing.
+  double bytes_per_second = 0;
   double tokens_per_second = 0;  // measured, in decode
   std::string date;
 };

@@ -50,6 +50,9 @@ class FieldReader {
     if (!entry.is_object()) error_ = "it is no object";
   }
 
+  bool Has(const char* name) const {
+    return error_.empty() && entry_.contains(name);
+  }
   double Rate(const char* name) {
     const Json* value = Find(name);
     if (value == nullptr) return 0;
@@ -164,6 +167,11 @@ std::pair<TunedKey, TunedSettings> ReadTuned(FieldReader* fields) {
   key.ram_bytes =
       static_cast<uint64_t>(fields->Integer("ram_bytes", 1, INT64_MAX));
   key.threads = static_cast<int>(fields->Integer("threads", 1, kMaxThreads));
+  if (fields->Has("device")) {
+    key.device = fields->Text("device");
+    key.vram_bytes =
+        static_cast<uint64_t>(fields->Integer("vram_bytes", 1, INT64_MAX));
+  }
   TunedSettings tuned;
   tuned.prefetch_depth = static_cast<int>(
       fields->Integer("prefetch_depth", kMinPrefetchDepth, kMaxPrefetchDepth));
@@ -245,18 +253,23 @@ Json DiskJson(const DiskRecord& record) {
 }
 
 Json TunedJson(const TunedKey& key, const TunedSettings& tuned) {
-  return {{"disk", key.disk},
-          {"model", key.model},
-          {"ram_bytes", key.ram_bytes},
-          {"threads", key.threads},
-          {"prefetch_depth", tuned.prefetch_depth},
-          {"io_depth", tuned.io_depth},
-          {"chunk_bytes", tuned.chunk_bytes},
-          {"backend", WordOf(tuned.backend, kBackends)},
-          {"direct", WordOf(tuned.direct, kDirectModes)},
-          {"bytes_per_second", tuned.bytes_per_second},
-          {"tokens_per_second", tuned.tokens_per_second},
-          {"date", tuned.date}};
+  Json json = {{"disk", key.disk},
+               {"model", key.model},
+               {"ram_bytes", key.ram_bytes},
+               {"threads", key.threads}};
+  if (!key.device.empty()) {
+    json["device"] = key.device;
+    json["vram_bytes"] = key.vram_bytes;
+  }
+  json["prefetch_depth"] = tuned.prefetch_depth;
+  json["io_depth"] = tuned.io_depth;
+  json["chunk_bytes"] = tuned.chunk_bytes;
+  json["backend"] = WordOf(tuned.backend, kBackends);
+  json["direct"] = WordOf(tuned.direct, kDirectModes);
+  json["bytes_per_second"] = tuned.bytes_per_second;
+  json["tokens_per_second"] = tuned.tokens_per_second;
+  json["date"] = tuned.date;
+  return json;
 }
 
 }  // namespace

@@ -73,4 +73,18 @@ std::string ComputeKey(const std::string& isa_name, int threads,
                          threads);
 }
 
+TunedKey TunedKeyOf(const std::string& disk, const Checkpoint& checkpoint,
+                    const EngineOptions& options) {
+  TunedKey key;
+  key.disk = disk;
+  key.model = ModelKey(checkpoint);
+  key.ram_bytes = options.ram_bytes;
+  key.threads = options.threads;
+  if (options.gpu != nullptr) {
+    key.device = options.gpu->device->name();
+    key.vram_bytes = options.vram_bytes;
+  }
+  return key;
+}
+
 }  // namespace coldstream

@@ -7,6 +7,8 @@
 
 #include "base/system_limits.h"
 #include "io/checkpoint.h"
+#include "runtime/engine.h"
+#include "runtime/profile_data.h"
 
 namespace coldstream {
 
@@ -19,6 +21,11 @@ std::string ModelKey(const Checkpoint& checkpoint);
 // 2 threads".
 std::string ComputeKey(const std::string& isa_name, int threads,
                        const SystemPaths& paths = {});
+
+// What was tuned for these options, every default filled in, on the disk of that
+// key.
+TunedKey TunedKeyOf(const std::string& disk, const Checkpoint& checkpoint,
+                    const EngineOptions& options);
 
 }  // namespace coldstream
 

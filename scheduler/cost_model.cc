@@ -30,7 +30,9 @@ class Playback {
   }
 
   PassPrediction Times() const {
-    return {compute_clock_, disk_busy_, compute_busy_};
+    return {.seconds = compute_clock_,
+            .disk_seconds = disk_busy_,
+            .compute_seconds = compute_busy_};
   }
 
  private:
@@ -101,7 +103,15 @@ PassPrediction WithContention(const PassShape& shape, const Predict& predict) {
 }  // namespace
 
 const char* LinkName(Link link) {
-  return link == Link::kDisk ? "disk" : "compute";
+  switch (link) {
+    case Link::kDisk:
+      return "disk";
+    case Link::kUpload:
+      return "upload";
+    case Link::kCompute:
+      break;
+  }
+  return "compute";
 }
 
 PassPrediction PredictPass(const PassShape& shape) {
@@ -120,9 +130,10 @@ PassPrediction PredictPass(const PassShape& shape) {
     const PassPrediction before = playback.Times();
     playback.RunPass(stages, false);
     const PassPrediction after = playback.Times();
-    return PassPrediction{after.seconds - before.seconds,
-                          after.disk_seconds - before.disk_seconds,
-                          after.compute_seconds - before.compute_seconds};
+    return PassPrediction{
+        .seconds = after.seconds - before.seconds,
+        .disk_seconds = after.disk_seconds - before.disk_seconds,
+        .compute_seconds = after.compute_seconds - before.compute_seconds};
   });
 }
 

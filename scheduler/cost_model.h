@@ -5,11 +5,14 @@
 // allow, so neither the sum nor the larger of the two is the answer: this plays
 // the passes through, stage by stage, as graphs/stream_graph.h would.
 //
-// The bound is the larger of the two busy times: no schedule can do better
+// A device with memory of its own has a third link: scheduler/upload_model.h.
+//
+// The bound is the largest of the busy times: no schedule can do better
 // (DESIGN.md, section 4, with W / B_dram as computation).
 #ifndef COLDSTREAM_SCHEDULER_COST_MODEL_H_
 #define COLDSTREAM_SCHEDULER_COST_MODEL_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,18 +24,21 @@ struct UnitCost {
   double compute_seconds = 0;  // for all tokens of the pass
 };
 
-enum class Link { kDisk, kCompute };
-const char* LinkName(Link link);  // "disk", "compute"
+enum class Link { kDisk, kUpload, kCompute };
+const char* LinkName(Link link);  // "disk", "upload", "compute"
 
 struct PassPrediction {
   double seconds = 0;          // of a pass among many
   double disk_seconds = 0;     // the disk is busy
   double compute_seconds = 0;  // the computation is busy
+  double upload_seconds = 0;   // the link to a device is busy
   Link binding() const {
-    return disk_seconds > compute_seconds ? Link::kDisk : Link::kCompute;
+    if (disk_seconds > compute_seconds && disk_seconds > upload_seconds)
+      return Link::kDisk;
+    return upload_seconds > compute_seconds ? Link::kUpload : Link::kCompute;
   }
   double bound_seconds() const {
-    return disk_seconds > compute_seconds ? disk_seconds : compute_seconds;
+    return std::max({disk_seconds, upload_seconds, compute_seconds});
   }
 };
 

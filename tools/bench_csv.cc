@@ -59,6 +59,8 @@ void AddPhase(const std::string& name, const PhaseSample& sample, Row* row) {
   row->Add(name + "_bytes_block_device", sample.read.device);
   row->AddNumber(name + "_run_seconds", used.run_seconds);
   row->AddNumber(name + "_disk_busy_seconds", used.disk_busy_seconds);
+  row->Add(name + "_bytes_uploaded", std::optional(used.bytes_uploaded));
+  row->AddNumber(name + "_upload_busy_seconds", used.upload_busy_seconds);
   row->AddNumber(name + "_compute_seconds", used.compute_seconds);
   row->AddNumber(name + "_stall_seconds", used.stall_seconds);
 }
@@ -72,6 +74,10 @@ Row RowOf(const BenchMeasurement& m, int64_t run,
   row.Add("ram_bytes", std::optional(m.plan.budget));
   row.Add("resident_bytes", std::optional(m.plan.resident_bytes));
   row.Add("pass_read_bytes", std::optional(m.plan.pass_read_bytes));
+  row.Add("device", m.device);
+  row.Add("vram_bytes", m.vram ? std::optional(m.vram->budget) : std::nullopt);
+  row.Add("upload_bytes",
+          m.vram ? std::optional(m.vram->pass_read_bytes) : std::nullopt);
   row.Add("threads", int64_t{m.threads});
   row.Add("isa", m.isa);
   row.Add("io_backend", m.io_backend);

@@ -31,10 +31,13 @@ std::optional<double> Ratio(std::optional<double> amount,
 
 Limit LimitOf(const PhaseFigures& figures) {
   const double disk = figures.disk_busy.value_or(0);
+  const double upload = figures.upload_busy.value_or(0);
   const double compute = figures.compute_busy.value_or(0);
-  if (std::max(disk, compute) < kAlwaysBusy && figures.read_rate)
+  const bool streams = figures.read_rate || figures.upload_rate;
+  if (std::max({disk, upload, compute}) < kAlwaysBusy && streams)
     return Limit::kTurns;
-  if (disk > compute) return Limit::kDisk;
+  if (disk > std::max(upload, compute)) return Limit::kDisk;
+  if (upload > compute) return Limit::kUpload;
   if (!figures.memory_share_of_ceiling) return Limit::kCompute;
   return *figures.memory_share_of_ceiling >= kMemoryBound ? Limit::kMemory
                                                           : Limit::kArithmetic;
@@ -54,6 +57,19 @@ void AddDiskFigures(const BenchMeasurement& measurement, bool is_disk,
   const std::optional<double> ceiling = measurement.disk_ceiling.best();
   figures->disk_share_of_ceiling = Ratio(figures->read_rate, ceiling);
   figures->wall_disk_share_of_ceiling = Ratio(figures->wall_read_rate, ceiling);
+}
+
+void AddUploadFigures(const BenchMeasurement& measurement,
+                      PhaseFigures* figures) {
+  const EngineStats& used = figures->total.used;
+  const auto bytes = static_cast<double>(used.bytes_uploaded);
+  figures->upload_rate = Ratio(bytes, used.upload_busy_seconds);
+  figures->wall_upload_rate = Ratio(bytes, used.run_seconds);
+  figures->upload_busy = Ratio(used.upload_busy_seconds, used.run_seconds);
+  const std::optional<double> ceiling = measurement.upload_ceiling.best();
+  figures->upload_share_of_ceiling = Ratio(figures->upload_rate, ceiling);
+  figures->wall_upload_share_of_ceiling =
+      Ratio(figures->wall_upload_rate, ceiling);
 }
 
 std::optional<PhaseFigures> FiguresOfPhase(const BenchMeasurement& measurement,
@@ -76,10 +92,13 @@ std::optional<PhaseFigures> FiguresOfPhase(const BenchMeasurement& measurement,
                               used.compute_seconds);
   figures.memory_share_of_ceiling =
       Ratio(figures.memory_rate, measurement.memory_ceiling);
-  if (measurement.plan.pass_read_bytes > 0) {
+  const bool uploads =
+      measurement.vram && measurement.vram->pass_read_bytes > 0;
+  if (measurement.plan.pass_read_bytes > 0)
     AddDiskFigures(measurement, is_disk, &figures);
+  if (uploads) AddUploadFigures(measurement, &figures);
+  if (measurement.plan.pass_read_bytes > 0 || uploads)
     figures.compute_waited = Ratio(used.stall_seconds, used.run_seconds);
-  }
   figures.limited_by = LimitOf(figures);
   return figures;
 }
@@ -132,6 +151,8 @@ const char* LimitName(Limit limit) {
   switch (limit) {
     case Limit::kDisk:
       return "disk";
+    case Limit::kUpload:
+      return "upload";
     case Limit::kMemory:
       return "memory";
     case Limit::kArithmetic:

@@ -18,10 +18,11 @@ namespace coldstream {
 
 enum class Limit {
   kDisk,
+  kUpload,
   kMemory,      // the computation, at the rate memory delivers weights
   kArithmetic,  // the computation, with memory to spare
   kCompute,     // the computation; no ceiling says which of the two
-  kTurns,       // disk and computation wait for each other in turns
+  kTurns,       // the links wait for each other in turns
 };
 const char* LimitName(Limit limit);
 
@@ -37,6 +38,13 @@ struct PhaseFigures {
   std::optional<double> wall_disk_share_of_ceiling;
   std::optional<double> disagreement;  // of the three byte counts
 
+  // Copies to a device; nullopt where there are none.
+  std::optional<double> upload_rate;  // while copying
+  std::optional<double> wall_upload_rate;
+  std::optional<double> upload_share_of_ceiling;  // of upload_rate
+  std::optional<double> wall_upload_share_of_ceiling;
+  std::optional<double> upload_busy;
+
   // Weights touched while computing.
   std::optional<double> memory_rate;
   std::optional<double> memory_share_of_ceiling;
@@ -44,7 +52,7 @@ struct PhaseFigures {
   std::optional<double> disk_busy;
   std::optional<double> disk_idle;  // nothing asked of it: slots full
   std::optional<double> compute_busy;
-  std::optional<double> compute_waited;  // for the disk
+  std::optional<double> compute_waited;  // for weights
   std::optional<Limit> limited_by;
 };
 

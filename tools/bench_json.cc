@@ -1,5 +1,6 @@
 // BenchJson of tools/bench_report.h.
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tools/bench_figures.h"
@@ -42,6 +43,8 @@ Json SampleJson(const PhaseSample& sample) {
   json["bytes_read"] = CountsJson(sample.read);
   json["run_seconds"] = sample.used.run_seconds;
   json["disk_busy_seconds"] = sample.used.disk_busy_seconds;
+  json["bytes_uploaded"] = sample.used.bytes_uploaded;
+  json["upload_busy_seconds"] = sample.used.upload_busy_seconds;
   json["compute_seconds"] = sample.used.compute_seconds;
   json["stall_seconds"] = sample.used.stall_seconds;
   return json;
@@ -59,7 +62,8 @@ Json SpreadJson(const Spread& spread) {
 
 // Disk rates are null where the reads are not the disk's; read rates never
 // claim to be.
-void AddRates(const PhaseFigures& figures, bool is_disk, Json* json) {
+void AddRates(const PhaseFigures& figures, bool is_disk, bool device,
+              Json* json) {
   const auto if_disk = [&](std::optional<double> rate) {
     return GigabytesOrNull(is_disk ? rate : std::nullopt);
   };
@@ -70,8 +74,16 @@ void AddRates(const PhaseFigures& figures, bool is_disk, Json* json) {
       PercentOrNull(figures.disk_share_of_ceiling);
   (*json)["disk_percent_of_ceiling_over_wall_time"] =
       PercentOrNull(figures.wall_disk_share_of_ceiling);
-  (*json)["ram_GBps"] = GigabytesOrNull(figures.memory_rate);
-  (*json)["ram_percent_of_ceiling"] =
+  (*json)["upload_GBps"] = GigabytesOrNull(figures.upload_rate);
+  (*json)["upload_GBps_over_wall_time"] =
+      GigabytesOrNull(figures.wall_upload_rate);
+  (*json)["upload_percent_of_ceiling"] =
+      PercentOrNull(figures.upload_share_of_ceiling);
+  (*json)["upload_percent_of_ceiling_over_wall_time"] =
+      PercentOrNull(figures.wall_upload_share_of_ceiling);
+  const std::string memory = device ? "vram" : "ram";
+  (*json)[memory + "_GBps"] = GigabytesOrNull(figures.memory_rate);
+  (*json)[memory + "_percent_of_ceiling"] =
       PercentOrNull(figures.memory_share_of_ceiling);
 }
 
@@ -85,9 +97,10 @@ Json PhaseJson(const std::optional<PhaseFigures>& figures,
   json["passes"] = figures->total.used.passes;
   json["bytes_read"] = CountsJson(figures->total.read);
   json["bytes_disagreement_percent"] = PercentOrNull(figures->disagreement);
-  AddRates(*figures, is_disk, &json);
+  AddRates(*figures, is_disk, m.vram.has_value(), &json);
   json["disk_busy_percent"] = PercentOrNull(figures->disk_busy);
   json["disk_idle_percent"] = PercentOrNull(figures->disk_idle);
+  json["upload_busy_percent"] = PercentOrNull(figures->upload_busy);
   json["compute_busy_percent"] = PercentOrNull(figures->compute_busy);
   json["compute_waited_percent"] = PercentOrNull(figures->compute_waited);
   json["limited_by"] = nullptr;
@@ -108,6 +121,20 @@ Json SettingJson(const BenchMeasurement& m) {
   json["slot_bytes"] = m.plan.slots_bytes();
   json["pass_read_bytes"] = m.plan.pass_read_bytes;
   json["peak_rss_bytes"] = m.peak_rss;
+  json["device"] = m.device;
+  json["device_fallback"] = nullptr;
+  if (!m.device_fallback.empty()) json["device_fallback"] = m.device_fallback;
+  json["vram"] = nullptr;
+  if (m.vram) {
+    json["vram"] = {{"budget_bytes", m.vram->budget},
+                    {"planned_bytes", m.vram->total()},
+                    {"resident_bytes", m.vram->resident_bytes},
+                    {"slots", m.vram->slot_count},
+                    {"slot_bytes", m.vram->slot_bytes},
+                    {"upload_bytes_per_pass", m.vram->pass_read_bytes},
+                    {"staging_bytes", m.plan.fixed.staging},
+                    {"pinned_bytes", m.pinned_bytes}};
+  }
   json["prompt_tokens"] = m.prompt_tokens;
   json["generated_tokens"] = m.generated_tokens;
   json["batch_tokens"] = m.batch_tokens;
@@ -153,7 +180,9 @@ nlohmann::ordered_json BenchJson(const BenchMeasurement& measurement) {
       {"disk_GBps", GigabytesOrNull(measurement.disk_ceiling.best())},
       {"disk_before", ProbeJson(measurement.disk_ceiling.before)},
       {"disk_after", ProbeJson(measurement.disk_ceiling.after)},
-      {"ram_GBps", GigabytesOrNull(measurement.memory_ceiling)}};
+      {"upload_GBps", GigabytesOrNull(measurement.upload_ceiling.best())},
+      {measurement.vram ? "vram_GBps" : "ram_GBps",
+       GigabytesOrNull(measurement.memory_ceiling)}};
   json["prompt"] =
       PhaseJson(figures.prompt, measurement, &BenchRun::prompt, is_disk);
   json["generation"] = PhaseJson(figures.generation, measurement,

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "base/system_limits.h"
 #include "io/page_cache.h"
+#include "runtime/device_memory_rate.h"
 #include "runtime/engine.h"
 #include "runtime/engine_plan.h"
 #include "tools/bench_runner.h"
@@ -58,15 +59,20 @@ class Bench {
 
   StatusOr<BenchMeasurement> Measure() {
     EngineOptions options = OptionsFor(flags_);
+    RETURN_IF_ERROR(OpenDevice(flags_.stream, &options));
     // What can be wrong with them is found before anything is measured.
     ASSIGN_OR_RETURN(const EnginePlan plan, PlanEngine(*model_, options));
     RETURN_IF_ERROR(CheckContext(plan.options));
+    // The same for engine and ceilings, whatever is free by then.
+    options.vram_bytes = plan.options.vram_bytes;
     MeasureMemory(plan);
+    RETURN_IF_ERROR(MeasureUpload(plan, &result_.upload_ceiling.before));
     RETURN_IF_ERROR(MeasureDisk(plan, &result_.disk_ceiling.before));
     ASSIGN_OR_RETURN(const auto trace, OpenTrace(flags_.stream));
     options.trace = trace.get();
     RETURN_IF_ERROR(FinishTrace(trace.get(), MeasureEngine(options)));
     RETURN_IF_ERROR(MeasureDisk(plan, &result_.disk_ceiling.after));
+    RETURN_IF_ERROR(MeasureUpload(plan, &result_.upload_ceiling.after));
     result_.peak_rss = PeakRssBytes();
     return std::move(result_);
   }
@@ -82,12 +88,24 @@ class Bench {
   void MeasureMemory(const EnginePlan& plan) {
     if (flags_.probe_seconds <= 0) return;
     const StatusOr<double> rate =
-        MeasureMemoryCeiling(plan.options.threads, SpareMemory(plan));
+        plan.vram
+            ? MeasureDeviceMemoryRate(*plan.options.gpu)
+            : MeasureMemoryCeiling(plan.options.threads, SpareMemory(plan));
     if (rate.ok()) {
       result_.memory_ceiling = *rate;
     } else {
       PrintWarning(MessageOf(rate.status()));
     }
+  }
+
+  Status MeasureUpload(const EnginePlan& plan,
+                       std::optional<UploadProbe>* probe) {
+    if (flags_.probe_seconds <= 0 || !plan.vram ||
+        plan.vram->pass_read_bytes == 0)
+      return absl::OkStatus();
+    ASSIGN_OR_RETURN(*probe, ProbeUpload(plan.options.gpu->device.get(),
+                                         {.seconds = flags_.probe_seconds}));
+    return absl::OkStatus();
   }
 
   Status MeasureDisk(const EnginePlan& plan, std::optional<DiskProbe>* probe) {
@@ -160,6 +178,10 @@ class Bench {
     result_.architecture = model_->config().architecture->name;
     result_.weight_bytes = model_->weights().weight_bytes();
     result_.plan = engine.plan();
+    result_.device = engine.device_name();
+    result_.device_fallback = options.device_fallback;
+    if (engine.vram_plan() != nullptr) result_.vram = *engine.vram_plan();
+    result_.pinned_bytes = engine.pinned_bytes();
     result_.disk = IdentifyDisk(*LargestFile(files_)).Describe();
     for (const DiskIdentity& disk : counter_.disks())
       result_.in_memory = result_.in_memory || disk.in_memory;

@@ -5,7 +5,8 @@
 // The first pass of all loads the resident weights: it belongs to the warm-up.
 // Ceilings are measured before the engine is made and after it is gone, in the
 // memory that it is to take or has given back: --ram holds throughout. The
-// disk's is not measured where no weights are read from it.
+// disk's is not measured where no weights are read from it, that of uploads
+// where none are uploaded.
 #ifndef COLDSTREAM_TOOLS_BENCH_MEASUREMENT_H_
 #define COLDSTREAM_TOOLS_BENCH_MEASUREMENT_H_
 
@@ -20,6 +21,7 @@
 #include "tools/bench_flags.h"
 #include "tools/disk_ceiling.h"
 #include "tools/phase_sample.h"
+#include "tools/upload_ceiling.h"
 
 namespace coldstream {
 
@@ -27,8 +29,12 @@ struct BenchMeasurement {
   // The setting.
   std::string model;
   std::string architecture;
-  uint64_t weight_bytes = 0;  // touched by a pass
-  MemoryPlan plan;
+  uint64_t weight_bytes = 0;       // touched by a pass
+  MemoryPlan plan;                 // of host memory
+  std::string device;              // "cpu", or the card's name
+  std::string device_fallback;     // why the CPU, if that was automatic
+  std::optional<MemoryPlan> vram;  // nullopt: the CPU computes
+  uint64_t pinned_bytes = 0;
   std::string disk;        // for people; of the largest file
   bool in_memory = false;  // a file of the model lies on tmpfs or the like
   std::string io_backend;
@@ -52,7 +58,9 @@ struct BenchMeasurement {
 
   std::vector<BenchRun> runs;
   DiskCeiling disk_ceiling;
-  std::optional<double> memory_ceiling;  // bytes per second
+  // Of the memory that is computed from, bytes per second.
+  std::optional<double> memory_ceiling;
+  UploadCeiling upload_ceiling;
   uint64_t peak_rss = 0;
 };
 

@@ -96,6 +96,18 @@ std::string SettingText(const BenchMeasurement& m) {
       absl::StrFormat("memory      %s at peak of --ram %s; %d slots of %s\n",
                       FormatByteSize(m.peak_rss), FormatByteSize(m.plan.budget),
                       m.plan.slot_count, FormatByteSize(m.plan.slot_bytes));
+  if (m.vram) {
+    text += absl::StrFormat(
+        "device      %s: %s of --vram %s, %s resident, %d slots of %s; %s "
+        "uploaded a pass; staging %s, %s of host memory pinned\n",
+        m.device, FormatByteSize(m.vram->total()),
+        FormatByteSize(m.vram->budget), FormatByteSize(m.vram->resident_bytes),
+        m.vram->slot_count, FormatByteSize(m.vram->slot_bytes),
+        FormatByteSize(m.vram->pass_read_bytes),
+        FormatByteSize(m.plan.fixed.staging), FormatByteSize(m.pinned_bytes));
+  } else if (!m.device_fallback.empty()) {
+    text += "device      " + m.device_fallback + "\n";
+  }
   text += absl::StrFormat(
       "disk        %s; %s, %s, %d reads of %s in flight, prefetch depth %d "
       "(%s)\n",
@@ -152,7 +164,19 @@ void AddCountRows(Table* table) {
              });
 }
 
-void AddLinkRows(bool is_disk, Table* table) {
+void AddUploadRows(Table* table) {
+  table->Row("upload GB/s, while copying", [](const PhaseFigures& phase) {
+    return RateCell(phase.upload_rate, phase.upload_share_of_ceiling);
+  });
+  table->Row("  over wall time", [](const PhaseFigures& phase) {
+    return RateCell(phase.wall_upload_rate, phase.wall_upload_share_of_ceiling);
+  });
+  table->Row("  busy", [](const PhaseFigures& phase) {
+    return Percent(phase.upload_busy);
+  });
+}
+
+void AddLinkRows(bool is_disk, bool device, Table* table) {
   table->Row(
       is_disk ? "disk GB/s, while reading" : "NOT DISK: GB/s while reading",
       [](const PhaseFigures& phase) {
@@ -161,9 +185,12 @@ void AddLinkRows(bool is_disk, Table* table) {
   table->Row("  over wall time", [](const PhaseFigures& phase) {
     return RateCell(phase.wall_read_rate, phase.wall_disk_share_of_ceiling);
   });
-  table->Row("RAM GB/s, while computing", [](const PhaseFigures& phase) {
-    return RateCell(phase.memory_rate, phase.memory_share_of_ceiling);
-  });
+  if (device) AddUploadRows(table);
+  table->Row(
+      device ? "VRAM GB/s, while computing" : "RAM GB/s, while computing",
+      [](const PhaseFigures& phase) {
+        return RateCell(phase.memory_rate, phase.memory_share_of_ceiling);
+      });
   table->Row(
       is_disk ? "disk busy" : "reads in flight",
       [](const PhaseFigures& phase) { return Percent(phase.disk_busy); });
@@ -190,13 +217,26 @@ std::string ProbeText(const std::optional<DiskProbe>& probe) {
                          FormatByteSize(probe->chunk_bytes), probe->depth);
 }
 
+std::string GigabytesText(std::optional<double> bytes_per_second) {
+  if (!bytes_per_second) return kNothing;
+  return absl::StrFormat("%.2f GB/s", *bytes_per_second / 1e9);
+}
+
 std::string CeilingText(const BenchMeasurement& m) {
   const DiskCeiling& disk = m.disk_ceiling;
-  std::string text = absl::StrFormat(
-      "ceilings    disk %s before, %s after the runs; RAM %s\n",
-      ProbeText(disk.before), ProbeText(disk.after),
-      m.memory_ceiling ? absl::StrFormat("%.2f GB/s", *m.memory_ceiling / 1e9)
-                       : kNothing);
+  std::string text =
+      absl::StrFormat("ceilings    disk %s before, %s after the runs; %s %s\n",
+                      ProbeText(disk.before), ProbeText(disk.after),
+                      m.vram ? "VRAM" : "RAM", GigabytesText(m.memory_ceiling));
+  if (m.vram) {
+    const auto rate = [](const std::optional<UploadProbe>& probe) {
+      return GigabytesText(probe ? std::optional(probe->bytes_per_second)
+                                 : std::nullopt);
+    };
+    text += absl::StrFormat("            upload %s before, %s after the runs\n",
+                            rate(m.upload_ceiling.before),
+                            rate(m.upload_ceiling.after));
+  }
   for (const std::optional<DiskProbe>& probe : {disk.before, disk.after}) {
     if (!probe || probe->doubt.empty()) continue;
     return text + "            not a disk's: " + probe->doubt + "\n";
@@ -220,7 +260,7 @@ std::string AdviceText(const BenchMeasurement& m, const BenchFigures& figures) {
   std::string text;
   if (turns) {
     text += absl::StrFormat(
-        "turns: disk and computation wait for each other; try a "
+        "turns: reads, copies and computation wait for each other; try a "
         "--prefetch-depth above %d\n",
         m.prefetch_depth);
   }
@@ -242,9 +282,9 @@ std::string NotesText(const BenchMeasurement& m, const BenchFigures& figures) {
         FormatByteSize(*figures.read_by_others));
   }
   if (m.plan.pass_read_bytes == 0) {
-    text +=
-        "all weights are resident: measured passes read rows of the embedding "
-        "table alone\n";
+    const bool uploads = m.vram && m.vram->pass_read_bytes > 0;
+    text += uploads ? "no weights come from disk" : "all weights are resident";
+    text += ": measured passes read rows of the embedding table alone\n";
   }
   return text + AdviceText(m, figures);
 }
@@ -256,7 +296,8 @@ std::string BenchText(const BenchMeasurement& measurement) {
   Table table(figures);
   AddSpeedRows(&table);
   AddCountRows(&table);
-  AddLinkRows(figures.not_disk_speed.empty(), &table);
+  AddLinkRows(figures.not_disk_speed.empty(), measurement.vram.has_value(),
+              &table);
   return SettingText(measurement) + "\n" + table.text() + "\n" +
          CeilingText(measurement) + NotesText(measurement, figures);
 }

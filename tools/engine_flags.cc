@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "tools/command.h"
 #include "tools/interrupt.h"
 
@@ -18,6 +19,8 @@ ModelOptions ModelOptionsFrom(const StreamFlags& flags) {
 EngineOptions EngineOptionsFrom(const StreamFlags& flags, int64_t positions) {
   EngineOptions options;
   options.ram_bytes = flags.ram.value_or(0);
+  options.vram_bytes = flags.vram.value_or(0);
+  options.staging_bytes = flags.staging.value_or(options.staging_bytes);
   options.prefetch_depth =
       flags.prefetch_depth.value_or(options.prefetch_depth);
   options.reader = flags.reader_options();
@@ -26,6 +29,20 @@ EngineOptions EngineOptionsFrom(const StreamFlags& flags, int64_t positions) {
   options.batch_tokens = flags.batch.value_or(options.batch_tokens);
   options.cancel = &CatchInterrupts();
   return options;
+}
+
+Status OpenDevice(const StreamFlags& flags, EngineOptions* options) {
+  ASSIGN_OR_RETURN(OpenedDevice opened, OpenComputeDevice(flags.device));
+  options->gpu = std::move(opened.gpu);
+  if (opened.fallback.empty()) return absl::OkStatus();
+  if (flags.vram || flags.staging) {
+    return absl::UnavailableError(
+        absl::StrFormat("%s was given but there is no device to run on (%s)",
+                        flags.vram ? "--vram" : "--staging", opened.fallback));
+  }
+  options->device_fallback = opened.fallback;
+  if (opened.unexpected) PrintWarning(opened.fallback);
+  return absl::OkStatus();
 }
 
 StatusOr<std::unique_ptr<Engine>> CreateEngine(

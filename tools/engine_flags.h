@@ -17,7 +17,13 @@ ModelOptions ModelOptionsFrom(const StreamFlags& flags);
 
 // `positions`: what the command will use, taken as the context where -c was not
 // given, so that no memory is kept for tokens that cannot come. 0: unknown.
+// No device is opened.
 EngineOptions EngineOptionsFrom(const StreamFlags& flags, int64_t positions);
+
+// Opens the device that --device asks for. Where auto comes down to the CPU in
+// a build that could use a GPU, one line on stderr says why; it is an error
+// where the user has given the device's memory. Errors: the device's.
+Status OpenDevice(const StreamFlags& flags, EngineOptions* options);
 
 // The engine for `options`, with what the flags leave open taken from the
 // profile (runtime/automatic_settings.h); *source says where from. Its warnings

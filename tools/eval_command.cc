@@ -162,6 +162,7 @@ Status Eval(const EvalFlags& flags) {
                    TokensFrom(flags, *model));
   const auto count = static_cast<int64_t>(tokens.size());
   EngineOptions options = EngineOptionsFrom(flags.stream, count);
+  RETURN_IF_ERROR(OpenDevice(flags.stream, &options));
   const int64_t chunk = std::min(
       flags.chunk.value_or(std::min(kDefaultChunk, options.batch_tokens)),
       count);
@@ -214,7 +215,11 @@ void AddEvalCommand(CLI::App& app, CommandBody* chosen) {
                       "Write every position's logits, little-endian float32 "
                       "[n_tokens][n_vocab]");
   command->final_callback([flags, chosen] {
-    *chosen = [flags] { return ExitCodeOf(Eval(*flags)); };
+    *chosen = [flags] {
+      const Status usage = CheckDeviceFlags(flags->stream);
+      if (!usage.ok()) return ReportUsageError(MessageOf(usage));
+      return ExitCodeOf(Eval(*flags));
+    };
   });
 }
 

@@ -1,9 +1,11 @@
 #include "tools/forecast.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "scheduler/upload_model.h"
 #include "tools/byte_size.h"
 
 namespace coldstream {
@@ -12,26 +14,80 @@ namespace {
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr double kWorthwhile = 1.01;
 
-// nullopt where a rate that is needed is not known.
-std::optional<PassPrediction> PredictIfKnown(const MemoryPlan& plan,
-                                             std::span<const UnitCost> costs,
-                                             double disk_bytes_per_second,
-                                             const Contention& contention) {
-  if (plan.pass_read_bytes > 0 && disk_bytes_per_second <= 0)
-    return std::nullopt;
-  return PredictPass({.units = costs,
-                      .resident = plan.resident,
-                      .slots = std::max(plan.slot_count, 1),
-                      .disk_bytes_per_second = disk_bytes_per_second,
-                      .contention = contention});
+int StagingBuffers(const Model& model, const EnginePlan& plan) {
+  const uint64_t buffer = StagingBufferBytes(model.weights().units);
+  return static_cast<int>(
+      std::max<uint64_t>(plan.memory.fixed.staging / buffer, 1));
 }
 
-uint64_t ResidentWeightBytes(const Model& model, const MemoryPlan& plan) {
-  uint64_t bytes = 0;
+// nullopt where a rate that is needed is not known.
+std::optional<PassPrediction> PredictIfKnown(const Model& model,
+                                             const EnginePlan& plan,
+                                             std::span<const UnitCost> costs,
+                                             const LinkRates& links) {
+  const MemoryPlan& memory = plan.memory;
+  if (memory.pass_read_bytes > 0 && links.disk <= 0) return std::nullopt;
+  if (!plan.vram) {
+    return PredictPass({.units = costs,
+                        .resident = memory.resident,
+                        .slots = std::max(memory.slot_count, 1),
+                        .disk_bytes_per_second = links.disk,
+                        .contention = links.contention});
+  }
+  if (plan.vram->pass_read_bytes > 0 && links.upload <= 0) return std::nullopt;
+  return PredictUploadPass({.units = costs,
+                            .on_device = plan.vram->resident,
+                            .in_host = memory.resident,
+                            .slots = std::max(plan.vram->slot_count, 1),
+                            .staging_buffers = StagingBuffers(model, plan),
+                            .disk_bytes_per_second = links.disk,
+                            .upload_bytes_per_second = links.upload});
+}
+
+// By unit; nullopt where it is not known.
+std::optional<std::vector<UnitCost>> CostsOf(const Model& model,
+                                             const EnginePlan& plan,
+                                             const MachineRates& rates,
+                                             int64_t tokens) {
+  if (!plan.vram) return UnitCosts(model, *rates.compute, {.tokens = tokens});
+  if (rates.device != nullptr)
+    return UnitCosts(model, *rates.device, {.tokens = tokens});
+  // The arithmetic of many tokens is another matter.
+  if (tokens > 1 || rates.device_memory <= 0) return std::nullopt;
+  std::vector<UnitCost> costs;
+  for (const WeightUnit& unit : model.weights().units) {
+    costs.push_back({unit.read_bytes, static_cast<double>(unit.weight_bytes()) /
+                                          rates.device_memory});
+  }
+  return costs;
+}
+
+PassForecast ForecastPass(const Model& model, const EnginePlan& plan,
+                          const MachineRates& rates, int64_t tokens) {
+  PassForecast pass;
+  pass.tokens = tokens;
+  if (const auto costs = CostsOf(model, plan, rates, tokens))
+    pass.time = PredictIfKnown(model, plan, *costs, rates.links);
+  return pass;
+}
+
+void CountBytes(const Model& model, Forecast* forecast) {
   const auto& units = model.weights().units;
-  for (size_t i = 0; i < units.size(); ++i)
-    if (plan.resident[i]) bytes += units[i].weight_bytes();
-  return bytes;
+  for (size_t i = 0; i < units.size(); ++i) {
+    switch (HomeOf(forecast->plan, i)) {
+      case Home::kVram:
+        forecast->vram_bytes += units[i].weight_bytes();
+        break;
+      case Home::kRam:
+        forecast->ram_bytes += units[i].weight_bytes();
+        break;
+      case Home::kDisk:
+        break;  // as read, the plan has it
+    }
+  }
+  forecast->disk_bytes = forecast->plan.memory.pass_read_bytes;
+  if (forecast->plan.vram)
+    forecast->upload_bytes = forecast->plan.vram->pass_read_bytes;
 }
 
 // A step of memory that shows: 1 GiB, less for a small model.
@@ -41,6 +97,43 @@ uint64_t MemoryStep(const MemoryPlan& plan) {
   return std::min(step, std::max(plan.pass_read_bytes, uint64_t{1} << 20));
 }
 
+// A step more of the memory that `budget` is: what it is called and, if that
+// can be planned and predicted, what a pass then takes.
+struct Step {
+  std::string what;
+  double seconds = 0;
+};
+std::optional<Step> MoreMemory(const Model& model, const EnginePlan& plan,
+                               std::span<const UnitCost> costs,
+                               const LinkRates& links,
+                               uint64_t EngineOptions::*budget,
+                               const MemoryPlan& memory, const char* name) {
+  if (memory.pass_read_bytes == 0) return std::nullopt;
+  EngineOptions more = plan.options;
+  const uint64_t step = MemoryStep(memory);
+  more.*budget += step;
+  const StatusOr<EnginePlan> then_plan = PlanEngine(model, more);
+  if (!then_plan.ok()) return std::nullopt;
+  const auto then = PredictIfKnown(model, *then_plan, costs, links);
+  if (!then) return std::nullopt;
+  return Step{absl::StrFormat("+%s of %s", FormatByteSize(step), name),
+              then->seconds};
+}
+
+const char* AdviceOn(Link link, bool device) {
+  switch (link) {
+    case Link::kDisk:
+      return "a faster disk, or a smaller weight type";
+    case Link::kUpload:
+      return "a faster link to the device, or a smaller weight type";
+    case Link::kCompute:
+      break;
+  }
+  return device ? "a faster device, or a smaller weight type"
+                : "more threads or a faster processor, or a smaller weight "
+                  "type";
+}
+
 }  // namespace
 
 StatusOr<Forecast> MakeForecast(const Model& model,
@@ -48,50 +141,38 @@ StatusOr<Forecast> MakeForecast(const Model& model,
                                 const MachineRates& rates) {
   Forecast forecast;
   ASSIGN_OR_RETURN(forecast.plan, PlanEngine(model, options));
-  const MemoryPlan& memory = forecast.plan.memory;
-  forecast.disk_bytes = memory.pass_read_bytes;
-  forecast.ram_bytes = ResidentWeightBytes(model, memory);
-  const double disk = rates.disk_bytes_per_second;
-  const Contention& contention = rates.contention;
-  const std::vector<UnitCost> one =
-      UnitCosts(model, *rates.compute, {.tokens = 1});
-  forecast.decode = {1, PredictIfKnown(memory, one, disk, contention)};
-  const int64_t batch = forecast.plan.options.batch_tokens;
-  const std::vector<UnitCost> many =
-      UnitCosts(model, *rates.compute, {.tokens = batch});
-  forecast.prefill = {batch, PredictIfKnown(memory, many, disk, contention)};
-  if (forecast.decode.time)
-    forecast.next = FindNextSpend(model, forecast.plan, one, disk, contention);
+  const EnginePlan& plan = forecast.plan;
+  CountBytes(model, &forecast);
+  forecast.decode = ForecastPass(model, plan, rates, 1);
+  forecast.prefill =
+      ForecastPass(model, plan, rates, plan.options.batch_tokens);
+  if (forecast.decode.time) {
+    forecast.next = FindNextSpend(model, plan, *CostsOf(model, plan, rates, 1),
+                                  rates.links);
+  }
   return forecast;
 }
 
 NextSpend FindNextSpend(const Model& model, const EnginePlan& plan,
                         std::span<const UnitCost> costs,
-                        double disk_bytes_per_second,
-                        const Contention& contention) {
-  const PassPrediction now =
-      *PredictIfKnown(plan.memory, costs, disk_bytes_per_second, contention);
+                        const LinkRates& links) {
+  const PassPrediction now = *PredictIfKnown(model, plan, costs, links);
   NextSpend spend;
   spend.now_tokens_per_second = 1 / now.seconds;
-  if (plan.memory.pass_read_bytes > 0) {
-    EngineOptions more = plan.options;
-    const uint64_t step = MemoryStep(plan.memory);
-    more.ram_bytes += step;
-    const StatusOr<EnginePlan> then_plan = PlanEngine(model, more);
-    if (then_plan.ok()) {
-      const PassPrediction then = *PredictIfKnown(
-          then_plan->memory, costs, disk_bytes_per_second, contention);
-      if (now.seconds > kWorthwhile * then.seconds) {
-        spend.what = absl::StrFormat("+%s of RAM", FormatByteSize(step));
-        spend.then_tokens_per_second = 1 / then.seconds;
-        return spend;
-      }
-    }
+  std::optional<Step> best = MoreMemory(
+      model, plan, costs, links, &EngineOptions::ram_bytes, plan.memory, "RAM");
+  if (plan.vram) {
+    const std::optional<Step> vram =
+        MoreMemory(model, plan, costs, links, &EngineOptions::vram_bytes,
+                   *plan.vram, "VRAM");
+    if (vram && (!best || vram->seconds < best->seconds)) best = vram;
   }
-  spend.what = now.binding() == Link::kDisk
-                   ? "a faster disk, or a smaller weight type"
-                   : "more threads or a faster processor, or a smaller weight "
-                     "type";
+  if (best && now.seconds > kWorthwhile * best->seconds) {
+    spend.what = best->what;
+    spend.then_tokens_per_second = 1 / best->seconds;
+    return spend;
+  }
+  spend.what = AdviceOn(now.binding(), plan.vram.has_value());
   return spend;
 }
 

@@ -17,16 +17,25 @@
 
 namespace coldstream {
 
+// What weights come through on their way; bytes per second, 0: not known.
+struct LinkRates {
+  double disk = 0;
+  double upload = 0;           // to a device with memory of its own
+  Contention contention = {};  // of the disk and the CPU
+};
+
 struct MachineRates {
-  const ComputeRates* compute = nullptr;
-  double disk_bytes_per_second = 0;  // 0: not known
-  Contention contention = {};
+  const ComputeRates* compute = nullptr;  // of the CPU
+  const ComputeRates* device = nullptr;   // null: not measured
+  // Where it was not: of the device's memory, which is what a token takes.
+  double device_memory = 0;
+  LinkRates links;
 };
 
 // A pass over the weights for `tokens` tokens.
 struct PassForecast {
   int64_t tokens = 0;
-  // Unset where the rate of a link that is needed is not known.
+  // Unset where a rate that is needed is not known.
   std::optional<PassPrediction> time;
 
   std::optional<double> tokens_per_second() const {
@@ -44,8 +53,11 @@ struct NextSpend {
 
 struct Forecast {
   EnginePlan plan;
-  uint64_t disk_bytes = 0;  // a pass, from each tier
+  // Weights of a pass by where they are when it comes to them.
+  uint64_t disk_bytes = 0;  // as read
   uint64_t ram_bytes = 0;
+  uint64_t vram_bytes = 0;
+  uint64_t upload_bytes = 0;  // copied to a device
   PassForecast decode;
   PassForecast prefill;
   std::optional<NextSpend> next;  // unset where decode.time is
@@ -56,12 +68,13 @@ StatusOr<Forecast> MakeForecast(const Model& model,
                                 const EngineOptions& options,
                                 const MachineRates& rates);
 
-// More memory if that is predicted to bring 1 % or more, else what the binding
-// link asks for. `costs`: by unit, of a pass for one token.
+// More memory if that is predicted to bring 1 % or more (of the two a device
+// has, the one that brings more), else what the binding link asks for. `costs`:
+// by unit, of a pass for one token, where it is computed. The rates of the
+// links that the plan needs must be known.
 NextSpend FindNextSpend(const Model& model, const EnginePlan& plan,
                         std::span<const UnitCost> costs,
-                        double disk_bytes_per_second,
-                        const Contention& contention);
+                        const LinkRates& links);
 
 // "+1 GiB of RAM: 1.31 -> 1.48 tok/s".
 std::string NextSpendText(const NextSpend& spend);

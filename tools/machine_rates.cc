@@ -4,14 +4,29 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "runtime/device_rates.h"
 #include "runtime/disk_contention.h"
 #include "scheduler/disk_probe.h"
+#include "scheduler/upload_probe.h"
 
 namespace coldstream {
 namespace {
 
 constexpr char kComputeContention[] = "compute beside disk, times";
 constexpr char kDiskContention[] = "disk beside compute, times";
+constexpr char kUpload[] = "upload, a byte";
+
+// The rate at which one token's products go through weights, by type.
+std::string WeightRates(const ComputeRates& rates) {
+  std::string text;
+  for (const auto& [name, seconds] : rates.seconds()) {
+    if (name.ends_with("/1") && !name.starts_with("attention")) {
+      absl::StrAppendFormat(&text, " %s %.1f GB/s",
+                            name.substr(0, name.size() - 2), 1e-9 / seconds);
+    }
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -23,6 +38,23 @@ RateSource::RateSource(Options options)
 
 StatusOr<MachineRates> RateSource::RatesFor(const Model& model) {
   if (disk_note_.empty()) RETURN_IF_ERROR(FindDiskRate(model));
+  MachineRates rates;
+  rates.links.disk = disk_bytes_per_second_;
+  if (options_.for_device) {
+    RETURN_IF_ERROR(FindDeviceRates(model));
+    if (options_.gpu != nullptr) rates.device = &device_;
+    rates.device_memory = options_.vram_rate.value_or(0) * 1e9;
+    rates.links.upload = upload_bytes_per_second_;
+    return rates;
+  }
+  RETURN_IF_ERROR(FindCpuRates(model));
+  if (!contention_) RETURN_IF_ERROR(FindContention(model));
+  rates.compute = &compute_;
+  rates.links.contention = *contention_;
+  return rates;
+}
+
+Status RateSource::FindCpuRates(const Model& model) {
   ComputeRates::Seconds known = compute_.seconds();
   const ComputeRecord* record =
       profile_.FindCompute(ComputeRates::MachineKey(options_.threads));
@@ -32,8 +64,45 @@ StatusOr<MachineRates> RateSource::RatesFor(const Model& model) {
   ASSIGN_OR_RETURN(compute_,
                    ComputeRates::Measure(model, options_.threads, known));
   if (compute_.seconds().size() > before) measured_compute_ = true;
-  if (!contention_) RETURN_IF_ERROR(FindContention(model));
-  return MachineRates{&compute_, disk_bytes_per_second_, *contention_};
+  return absl::OkStatus();
+}
+
+// Of the device that is here: kept under its name, the link among its rates.
+Status RateSource::FindDeviceRates(const Model& model) {
+  if (options_.gpu == nullptr) {
+    upload_bytes_per_second_ = options_.upload_rate.value_or(0) * 1e9;
+    return absl::OkStatus();
+  }
+  ComputeRates::Seconds known = device_.seconds();
+  const ComputeRecord* record =
+      profile_.FindCompute(options_.gpu->device->name());
+  if (record != nullptr && !options_.probe)
+    known.insert(record->rates.begin(), record->rates.end());
+  const auto upload = known.find(kUpload);
+  if (upload != known.end()) upload_bytes_per_second_ = 1 / upload->second;
+  known.erase(kUpload);
+  const size_t before = known.size();
+  ASSIGN_OR_RETURN(device_, MeasureDeviceRates(model, *options_.gpu, known));
+  if (device_.seconds().size() > before) measured_device_ = true;
+  return FindUploadRate();
+}
+
+Status RateSource::FindUploadRate() {
+  if (options_.upload_rate) {
+    upload_bytes_per_second_ = *options_.upload_rate * 1e9;
+    return absl::OkStatus();
+  }
+  if (upload_bytes_per_second_ > 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const UploadProbe probe,
+                   ProbeUpload(options_.gpu->device.get()));
+  upload_bytes_per_second_ = probe.bytes_per_second;
+  measured_device_ = true;
+  if (!probe.doubt.empty()) {
+    warnings_.push_back(absl::StrFormat(
+        "the rate of uploads is of memory that is not pinned (%s)",
+        probe.doubt));
+  }
+  return absl::OkStatus();
 }
 
 // Kept among the rates of the machine, for models without a file too.
@@ -63,6 +132,11 @@ void RateSource::Remember() {
     rates[kDiskContention] = contention_->disk;
     profile_.PutCompute(ComputeRates::MachineKey(options_.threads),
                         {std::move(rates), ""});
+  }
+  if (measured_device_) {
+    ComputeRates::Seconds rates = device_.seconds();
+    if (!options_.upload_rate) rates[kUpload] = 1 / upload_bytes_per_second_;
+    profile_.PutCompute(options_.gpu->device->name(), {std::move(rates), ""});
   }
   const ProfileSave saved = profile_.Save();
   if (!saved.note.empty()) warnings_.push_back(saved.note);
@@ -115,20 +189,41 @@ Status RateSource::MeasureDisk(const Model& model, const DiskIdentity& disk) {
 
 std::string RateSource::Note() const {
   std::string text = absl::StrFormat("disk     %s\n", disk_note_);
-  absl::StrAppendFormat(
-      &text, "compute  %s:", ComputeRates::MachineKey(options_.threads));
-  for (const auto& [name, seconds] : compute_.seconds()) {
-    // One token's products: the rate at which weights are gone through.
-    if (name.ends_with("/1") && !name.starts_with("attention"))
-      absl::StrAppendFormat(&text, " %s %.1f GB/s",
-                            name.substr(0, name.size() - 2), 1e-9 / seconds);
-  }
+  if (options_.for_device) return text + DeviceNote();
+  absl::StrAppendFormat(&text, "compute  %s:%s",
+                        ComputeRates::MachineKey(options_.threads),
+                        WeightRates(compute_));
   if (contention_ && (contention_->compute > 1 || contention_->disk > 1))
     absl::StrAppendFormat(
         &text,
         "\ntogether computing takes %.2f times as long, reading %.2f times",
         contention_->compute, contention_->disk);
   return text + "\n";
+}
+
+std::string RateSource::DeviceNote() const {
+  std::string text = "upload   ";
+  if (upload_bytes_per_second_ > 0) {
+    absl::StrAppendFormat(&text, "%.2f GB/s%s\n",
+                          upload_bytes_per_second_ / 1e9,
+                          options_.upload_rate ? ", as given" : "");
+  } else {
+    text += "not known: no device to measure; --h2d-rate X takes it in GB/s\n";
+  }
+  if (options_.gpu != nullptr) {
+    absl::StrAppendFormat(&text, "compute  %s:%s\n",
+                          options_.gpu->device->name(), WeightRates(device_));
+  } else if (options_.vram_rate) {
+    absl::StrAppendFormat(&text,
+                          "compute  as fast as %.0f GB/s of device memory, as "
+                          "given; of a prompt not known\n",
+                          *options_.vram_rate);
+  } else {
+    text +=
+        "compute  not known: no device to measure; --vram-rate X takes its "
+        "memory's rate in GB/s\n";
+  }
+  return text;
 }
 
 }  // namespace coldstream

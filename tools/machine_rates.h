@@ -3,6 +3,7 @@
 #ifndef COLDSTREAM_TOOLS_MACHINE_RATES_H_
 #define COLDSTREAM_TOOLS_MACHINE_RATES_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/status.h"
 #include "io/disk_identity.h"
 #include "io/reader.h"
+#include "runtime/compute_device.h"
 #include "runtime/compute_rates.h"
 #include "runtime/model.h"
 #include "runtime/profile.h"
@@ -26,6 +28,12 @@ class RateSource {
     bool has_file = true;  // the models' files are on a disk
     int threads = 1;
     ReaderOptions reader = {};
+    // What is computed on; null: the CPU, or a device that is not here.
+    std::shared_ptr<ComputeDevice> gpu = nullptr;
+    // Plans are for a device with memory of its own.
+    bool for_device = false;
+    std::optional<double> upload_rate = std::nullopt;  // GB/s, from the user
+    std::optional<double> vram_rate = std::nullopt;    // GB/s, from the user
   };
   explicit RateSource(Options options);
 
@@ -42,15 +50,23 @@ class RateSource {
  private:
   Status FindDiskRate(const Model& model);
   Status FindContention(const Model& model);
+  Status FindCpuRates(const Model& model);
+  Status FindDeviceRates(const Model& model);
+  Status FindUploadRate();
+  std::string DeviceNote() const;
   Status MeasureDisk(const Model& model, const DiskIdentity& disk);
 
   const Options options_;
   Profile profile_;
   ComputeRates compute_;
   bool measured_compute_ = false;
+  ComputeRates device_;
+  bool measured_device_ = false;
+  double upload_bytes_per_second_ = 0;  // 0: not known
   double disk_bytes_per_second_ = 0;
   std::optional<Contention> contention_;  // unset: not looked for yet
   std::string disk_note_;
+  std::string upload_note_;
   std::vector<std::string> warnings_;
 };
 

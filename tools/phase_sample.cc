@@ -11,6 +11,8 @@ EngineStats operator+(const EngineStats& a, const EngineStats& b) {
   sum.run_seconds = a.run_seconds + b.run_seconds;
   sum.compute_seconds = a.compute_seconds + b.compute_seconds;
   sum.stall_seconds = a.stall_seconds + b.stall_seconds;
+  sum.bytes_uploaded = a.bytes_uploaded + b.bytes_uploaded;
+  sum.upload_busy_seconds = a.upload_busy_seconds + b.upload_busy_seconds;
   return sum;
 }
 

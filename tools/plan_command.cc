@@ -34,7 +34,10 @@ struct PlanFlags {
   std::string preset;
   std::vector<std::string> types;
   std::vector<uint64_t> budgets;
-  std::optional<double> disk_rate;  // GB/s
+  std::vector<uint64_t> vram_budgets;
+  std::optional<double> disk_rate;  // GB/s, and so below
+  std::optional<double> upload_rate;
+  std::optional<double> vram_rate;
   bool probe = false;
   bool units = false;
 };
@@ -69,6 +72,7 @@ BudgetForecast ForecastBudget(const Model& model, const EngineOptions& options,
                               const MachineRates& rates) {
   BudgetForecast budget;
   budget.ram_bytes = options.ram_bytes;
+  budget.vram_bytes = options.vram_bytes;
   StatusOr<Forecast> forecast = MakeForecast(model, options, rates);
   budget.status = forecast.status();
   if (!forecast.ok()) return budget;
@@ -76,19 +80,26 @@ BudgetForecast ForecastBudget(const Model& model, const EngineOptions& options,
   return budget;
 }
 
+// Every --ram with every --vram.
 StatusOr<ModelForecast> ForecastModel(const PlanFlags& flags,
+                                      const EngineOptions& base,
                                       const NamedModel& named,
                                       RateSource* source) {
-  EngineOptions options = EngineOptionsFrom(flags.stream, /*positions=*/0);
+  EngineOptions options = base;
   ASSIGN_OR_RETURN(const MachineRates rates, source->RatesFor(*named.model));
   ModelForecast plan;
   plan.model = named.model;
   plan.type = named.type;
   std::vector<uint64_t> budgets = flags.budgets;
   if (budgets.empty()) budgets.push_back(DefaultRamBudget().bytes);
-  for (const uint64_t ram : budgets) {
-    options.ram_bytes = ram;
-    plan.budgets.push_back(ForecastBudget(*named.model, options, rates));
+  std::vector<uint64_t> vram_budgets = flags.vram_budgets;
+  if (vram_budgets.empty()) vram_budgets.push_back(base.vram_bytes);
+  for (const uint64_t vram : vram_budgets) {
+    for (const uint64_t ram : budgets) {
+      options.vram_bytes = vram;
+      options.ram_bytes = ram;
+      plan.budgets.push_back(ForecastBudget(*named.model, options, rates));
+    }
   }
   return plan;
 }
@@ -120,16 +131,37 @@ Status FirstErrorIfAllFail(const std::vector<ModelForecast>& plans) {
   return *first;
 }
 
+// A device that is here is planned for, unless --device says otherwise; one
+// that is not, if its memory is given.
+StatusOr<EngineOptions> OptionsFor(const PlanFlags& flags) {
+  EngineOptions options = EngineOptionsFrom(flags.stream, /*positions=*/0);
+  ASSIGN_OR_RETURN(OpenedDevice opened, OpenComputeDevice(flags.stream.device));
+  options.gpu = std::move(opened.gpu);
+  if (options.gpu == nullptr || !flags.vram_budgets.empty()) return options;
+  // The same for all columns, whatever is free by then.
+  ASSIGN_OR_RETURN(const DeviceMemoryInfo memory,
+                   options.gpu->device->MemoryInfo());
+  options.vram_bytes = DefaultVramBudget(memory);
+  return options;
+}
+
 Status Plan(const PlanFlags& flags) {
   ASSIGN_OR_RETURN(const std::vector<NamedModel> models, OpenModels(flags));
-  RateSource source({.disk_rate = flags.disk_rate,
-                     .probe = flags.probe,
-                     .has_file = flags.preset.empty(),
-                     .threads = flags.stream.threads.value_or(DefaultThreads()),
-                     .reader = flags.stream.reader_options()});
+  ASSIGN_OR_RETURN(const EngineOptions options, OptionsFor(flags));
+  RateSource source(
+      {.disk_rate = flags.disk_rate,
+       .probe = flags.probe,
+       .has_file = flags.preset.empty(),
+       .threads = flags.stream.threads.value_or(DefaultThreads()),
+       .reader = flags.stream.reader_options(),
+       .gpu = options.gpu,
+       .for_device = options.gpu != nullptr || !flags.vram_budgets.empty(),
+       .upload_rate = flags.upload_rate,
+       .vram_rate = flags.vram_rate});
   std::vector<ModelForecast> plans;
   for (const NamedModel& named : models) {
-    ASSIGN_OR_RETURN(ModelForecast plan, ForecastModel(flags, named, &source));
+    ASSIGN_OR_RETURN(ModelForecast plan,
+                     ForecastModel(flags, options, named, &source));
     plans.push_back(std::move(plan));
   }
   source.Remember();
@@ -140,6 +172,14 @@ Status Plan(const PlanFlags& flags) {
 }
 
 Status CheckFlags(const PlanFlags& flags) {
+  if (flags.stream.device == DeviceChoice::kCpu) {
+    if (!flags.vram_budgets.empty() || flags.upload_rate || flags.vram_rate) {
+      return absl::InvalidArgumentError(
+          "--vram, --h2d-rate and --vram-rate are for a device with memory of "
+          "its own; --device cpu has none");
+    }
+    RETURN_IF_ERROR(CheckDeviceFlags(flags.stream));
+  }
   if (flags.stream.model.empty() == flags.preset.empty())
     return absl::InvalidArgumentError("give either -m PATH or --preset NAME");
   if (!flags.types.empty() && flags.preset.empty()) {
@@ -179,6 +219,25 @@ void AddPlanCommand(CLI::App& app, CommandBody* chosen) {
   command
       ->add_option("--disk-rate", flags->disk_rate,
                    "GB/s of the disk, in place of a measured one")
+      ->transform(PositiveNumber())
+      ->type_name("X");
+  command
+      ->add_option("--vram", flags->vram_budgets,
+                   "Device memory to plan for, a column each, with or without "
+                   "a device here (default: what is free on the one here)")
+      ->delimiter(',')
+      ->transform(RamSize())
+      ->type_name("SIZE,...");
+  command
+      ->add_option("--h2d-rate", flags->upload_rate,
+                   "GB/s from host to device memory, in place of a measured "
+                   "one")
+      ->transform(PositiveNumber())
+      ->type_name("X");
+  command
+      ->add_option("--vram-rate", flags->vram_rate,
+                   "GB/s of the device's own memory, where there is no device "
+                   "to measure")
       ->transform(PositiveNumber())
       ->type_name("X");
   command->add_flag("--probe", flags->probe,

@@ -11,7 +11,7 @@ namespace coldstream {
 namespace {
 
 constexpr int kLabelWidth = 22;
-constexpr int kColumnWidth = 14;
+constexpr int kColumnWidth = 16;
 
 using Cell = std::function<std::string(const Forecast&)>;
 
@@ -44,32 +44,69 @@ Cell Bytes(uint64_t (*bytes)(const Forecast&)) {
   };
 }
 
-void AppendMemory(BudgetTable* table) {
-  table->Heading("memory");
-  table->Row("  resident weights", Bytes([](const Forecast& f) {
-               return f.plan.memory.resident_bytes;
-             }));
-  table->Row("  slots", [](const Forecast& f) -> std::string {
-    const MemoryPlan& memory = f.plan.memory;
+using PlanOf = const MemoryPlan& (*)(const Forecast&);
+
+const MemoryPlan& HostPlan(const Forecast& forecast) {
+  return forecast.plan.memory;
+}
+const MemoryPlan& DevicePlan(const Forecast& forecast) {
+  return *forecast.plan.vram;
+}
+
+// What the memory that is computed from holds.
+void AppendContents(PlanOf plan_of, BudgetTable* table) {
+  const auto bytes = [=](uint64_t (*part)(const MemoryPlan&)) {
+    return [=](const Forecast& f) { return FormatByteSize(part(plan_of(f))); };
+  };
+  table->Row("  resident weights",
+             bytes([](const MemoryPlan& m) { return m.resident_bytes; }));
+  table->Row("  slots", [=](const Forecast& f) -> std::string {
+    const MemoryPlan& memory = plan_of(f);
     if (memory.slot_count == 0) return "none";
     return absl::StrFormat("%d x %s", memory.slot_count,
                            FormatByteSize(memory.slot_bytes));
   });
   table->Row("  KV cache",
-             Bytes([](const Forecast& f) { return f.plan.memory.fixed.kv; }));
-  table->Row("  activations", Bytes([](const Forecast& f) {
-               return f.plan.memory.fixed.activations;
-             }));
+             bytes([](const MemoryPlan& m) { return m.fixed.kv; }));
+  table->Row("  activations",
+             bytes([](const MemoryPlan& m) { return m.fixed.activations; }));
+}
+
+void AppendTotal(PlanOf plan_of, BudgetTable* table) {
+  table->Row("  total", [=](const Forecast& f) {
+    return FormatByteSize(plan_of(f).total());
+  });
+  table->Row("  cap", [=](const Forecast& f) {
+    return FormatByteSize(plan_of(f).budget);
+  });
+}
+
+void AppendMemory(bool device, BudgetTable* table) {
+  table->Heading("memory");
+  if (device) {
+    table->Row("  weights to upload", Bytes([](const Forecast& f) {
+                 return f.plan.memory.resident_bytes;
+               }));
+    table->Row("  staging", Bytes([](const Forecast& f) {
+                 return f.plan.memory.fixed.staging;
+               }));
+    table->Row("  activations", Bytes([](const Forecast& f) {
+                 return f.plan.memory.fixed.activations;
+               }));
+  } else {
+    AppendContents(HostPlan, table);
+  }
   table->Row("  tokenizer", Bytes([](const Forecast& f) {
                return f.plan.memory.fixed.tokenizer;
              }));
   table->Row("  process", Bytes([](const Forecast& f) {
                return f.plan.memory.fixed.process;
              }));
-  table->Row("  total",
-             Bytes([](const Forecast& f) { return f.plan.memory.total(); }));
-  table->Row("  cap",
-             Bytes([](const Forecast& f) { return f.plan.memory.budget; }));
+  AppendTotal(HostPlan, table);
+  if (!device) return;
+  table->Heading("device memory");
+  AppendContents(DevicePlan, table);
+  AppendTotal(DevicePlan, table);
 }
 
 std::string Seconds(double seconds) {
@@ -77,7 +114,7 @@ std::string Seconds(double seconds) {
                      : absl::StrFormat("%.2f s", seconds);
 }
 
-void AppendPass(const char* heading,
+void AppendPass(const char* heading, bool device,
                 const PassForecast& (*pass_of)(const Forecast&),
                 BudgetTable* table) {
   table->Heading(heading);
@@ -92,6 +129,11 @@ void AppendPass(const char* heading,
   row("  disk busy", [](const PassForecast&, const PassPrediction& time) {
     return Seconds(time.disk_seconds);
   });
+  if (device) {
+    row("  upload busy", [](const PassForecast&, const PassPrediction& time) {
+      return Seconds(time.upload_seconds);
+    });
+  }
   row("  compute busy", [](const PassForecast&, const PassPrediction& time) {
     return Seconds(time.compute_seconds);
   });
@@ -112,15 +154,54 @@ void AppendPass(const char* heading,
       });
 }
 
-// The pass as a strip: a letter a unit, "#" in memory, "." on disk.
-std::string HomesOf(const MemoryPlan& plan) {
+// The pass as a strip: a letter a unit, "#" in the memory that is computed
+// from,
+// "+" in host memory beside a device, "." on disk.
+std::string HomesOf(const EnginePlan& plan) {
   std::string strip;
-  for (const bool resident : plan.resident) strip += resident ? '#' : '.';
+  for (size_t unit = 0; unit < plan.memory.resident.size(); ++unit) {
+    switch (HomeOf(plan, unit)) {
+      case Home::kVram:
+        strip += '#';
+        break;
+      case Home::kRam:
+        strip += plan.vram ? '+' : '#';
+        break;
+      case Home::kDisk:
+        strip += '.';
+        break;
+    }
+  }
   return strip;
 }
 
-std::string BudgetName(const BudgetForecast& budget) {
+bool ForDevice(const ModelForecast& plan) {
+  return plan.budgets.front().vram_bytes > 0;
+}
+
+std::string RamName(const BudgetForecast& budget) {
   return absl::StrFormat("--ram %s", FormatByteSize(budget.ram_bytes));
+}
+std::string VramName(const BudgetForecast& budget) {
+  return absl::StrFormat("--vram %s", FormatByteSize(budget.vram_bytes));
+}
+
+std::string BudgetName(const BudgetForecast& budget) {
+  if (budget.vram_bytes == 0) return RamName(budget);
+  return absl::StrFormat("%s %s", VramName(budget), RamName(budget));
+}
+
+// The budgets over the columns of a table, a line for each memory.
+std::string ColumnHeads(const ModelForecast& plan, const std::string& label) {
+  const auto line = [&](const std::string& first, const auto& name) {
+    std::string text = first;
+    for (const BudgetForecast& budget : plan.budgets)
+      absl::StrAppendFormat(&text, " %*s", kColumnWidth, name(budget));
+    return text + "\n";
+  };
+  std::string text;
+  if (ForDevice(plan)) text = line(std::string(label.size(), ' '), VramName);
+  return text + line(label, RamName);
 }
 
 nlohmann::ordered_json PassJson(const PassForecast& pass) {
@@ -134,6 +215,7 @@ nlohmann::ordered_json PassJson(const PassForecast& pass) {
   const PassPrediction time = pass.time.value_or(PassPrediction{});
   put("seconds", time.seconds);
   put("disk_seconds", time.disk_seconds);
+  put("upload_seconds", time.upload_seconds);
   put("compute_seconds", time.compute_seconds);
   put("bound_seconds", time.bound_seconds());
   put("tokens_per_second", pass.tokens_per_second().value_or(0));
@@ -146,6 +228,8 @@ nlohmann::ordered_json BudgetJson(const Model& model,
                                   const BudgetForecast& budget) {
   nlohmann::ordered_json json;
   json["ram_bytes"] = budget.ram_bytes;
+  json["vram_bytes"] = nullptr;
+  if (budget.vram_bytes > 0) json["vram_bytes"] = budget.vram_bytes;
   if (!budget.status.ok()) {
     json["error"] = MessageOf(budget.status);
     return json;
@@ -163,6 +247,19 @@ nlohmann::ordered_json BudgetJson(const Model& model,
   json["disk_bytes_per_pass"] = forecast.disk_bytes;
   json["ram_bytes_per_pass"] = forecast.ram_bytes;
   json["first_pass_read_bytes"] = memory.first_pass_read_bytes;
+  json["vram"] = nullptr;
+  if (forecast.plan.vram) {
+    const MemoryPlan& vram = *forecast.plan.vram;
+    json["vram"] = {{"planned_bytes", vram.total()},
+                    {"resident_bytes", vram.resident_bytes},
+                    {"slots", vram.slot_count},
+                    {"slot_bytes", vram.slot_bytes},
+                    {"kv_bytes", vram.fixed.kv},
+                    {"activation_bytes", vram.fixed.activations},
+                    {"staging_bytes", memory.fixed.staging},
+                    {"bytes_per_pass", forecast.vram_bytes},
+                    {"upload_bytes_per_pass", forecast.upload_bytes}};
+  }
   json["decode"] = PassJson(forecast.decode);
   json["prefill"] = PassJson(forecast.prefill);
   json["next"] = nullptr;
@@ -172,7 +269,7 @@ nlohmann::ordered_json BudgetJson(const Model& model,
   for (size_t i = 0; i < units.size(); ++i) {
     json["units"].push_back({{"name", units[i].name},
                              {"bytes", units[i].weight_bytes()},
-                             {"home", memory.resident[i] ? "ram" : "disk"}});
+                             {"home", HomeName(HomeOf(forecast.plan, i))}});
   }
   return json;
 }
@@ -186,6 +283,28 @@ std::string LimitOf(const PassForecast& pass) {
   return pass.time ? LinkName(pass.time->binding()) : "?";
 }
 
+// Of TypesText.
+std::string TypeRow(const ModelForecast& plan, const BudgetForecast& budget) {
+  const uint64_t weights = plan.model->weights().weight_bytes();
+  std::string text =
+      absl::StrFormat("%-8s %11s", plan.type, FormatByteSize(weights));
+  if (!budget.status.ok()) {
+    absl::StrAppendFormat(&text, "  %s\n", MessageOf(budget.status));
+    return text;
+  }
+  const Forecast& forecast = budget.forecast;
+  const auto percent = [&](uint64_t bytes) {
+    return 100.0 * static_cast<double>(bytes) / static_cast<double>(weights);
+  };
+  if (ForDevice(plan))
+    absl::StrAppendFormat(&text, " %8.1f%%", percent(forecast.vram_bytes));
+  absl::StrAppendFormat(
+      &text, " %8.1f%% %12s %13s %13s  %s\n", percent(forecast.ram_bytes),
+      FormatByteSize(forecast.disk_bytes), Rate(forecast.prefill),
+      Rate(forecast.decode), LimitOf(forecast.decode));
+  return text;
+}
+
 }  // namespace
 
 std::string PlanText(const ModelForecast& plan) {
@@ -195,26 +314,32 @@ std::string PlanText(const ModelForecast& plan) {
       plan.type.empty() ? "" : ", ", plan.type,
       FormatByteSize(model.weights().weight_bytes()),
       model.weights().units.size(), model.config().layer_count());
-  absl::StrAppendFormat(&text, "%-*s", kLabelWidth, "");
-  for (const BudgetForecast& budget : plan.budgets)
-    absl::StrAppendFormat(&text, " %*s", kColumnWidth, BudgetName(budget));
-  text += '\n';
+  const bool device = ForDevice(plan);
+  text += ColumnHeads(plan, std::string(kLabelWidth, ' '));
   BudgetTable table(plan);
-  AppendMemory(&table);
+  AppendMemory(device, &table);
   table.Heading("a pass");
   table.Row("  from disk",
             Bytes([](const Forecast& f) { return f.disk_bytes; }));
   table.Row("  from RAM", Bytes([](const Forecast& f) { return f.ram_bytes; }));
+  if (device) {
+    table.Row("  from device memory",
+              Bytes([](const Forecast& f) { return f.vram_bytes; }));
+    table.Row("  uploaded",
+              Bytes([](const Forecast& f) { return f.upload_bytes; }));
+  }
   AppendPass(
-      "generation, a token",
+      "generation, a token", device,
       [](const Forecast& f) -> const PassForecast& { return f.decode; },
       &table);
   AppendPass(
-      "prompt, a batch",
+      "prompt, a batch", device,
       [](const Forecast& f) -> const PassForecast& { return f.prefill; },
       &table);
   text += table.Take();
-  text += "\nhomes, unit by unit (# in memory, . on disk)\n";
+  text += device ? "\nhomes, unit by unit (# in device memory, + in RAM, . on "
+                   "disk)\n"
+                 : "\nhomes, unit by unit (# in memory, . on disk)\n";
   for (const BudgetForecast& budget : plan.budgets) {
     if (!budget.status.ok()) {
       absl::StrAppendFormat(&text, "%s: %s\n", BudgetName(budget),
@@ -222,7 +347,7 @@ std::string PlanText(const ModelForecast& plan) {
       continue;
     }
     absl::StrAppendFormat(&text, "%s\n  %s\n", BudgetName(budget),
-                          HomesOf(budget.forecast.plan.memory));
+                          HomesOf(budget.forecast.plan));
   }
   for (const BudgetForecast& budget : plan.budgets) {
     if (!budget.forecast.next) continue;
@@ -233,18 +358,15 @@ std::string PlanText(const ModelForecast& plan) {
 }
 
 std::string UnitsText(const ModelForecast& plan) {
-  std::string text = absl::StrFormat("\n%-26s %12s", "unit", "bytes");
-  for (const BudgetForecast& budget : plan.budgets)
-    absl::StrAppendFormat(&text, " %*s", kColumnWidth, BudgetName(budget));
-  text += '\n';
+  std::string text = "\n";
+  text += ColumnHeads(plan, absl::StrFormat("%-26s %12s", "unit", "bytes"));
   const auto& units = plan.model->weights().units;
   for (size_t i = 0; i < units.size(); ++i) {
     absl::StrAppendFormat(&text, "%-26s %12s", units[i].name,
                           FormatByteSize(units[i].weight_bytes()));
     for (const BudgetForecast& budget : plan.budgets) {
       const char* home = "-";
-      if (budget.status.ok())
-        home = budget.forecast.plan.memory.resident[i] ? "ram" : "disk";
+      if (budget.status.ok()) home = HomeName(HomeOf(budget.forecast.plan, i));
       absl::StrAppendFormat(&text, " %*s", kColumnWidth, home);
     }
     text += '\n';
@@ -253,30 +375,19 @@ std::string UnitsText(const ModelForecast& plan) {
 }
 
 std::string TypesText(const std::vector<ModelForecast>& plans) {
+  const bool device = ForDevice(plans.front());
   std::string text;
   for (size_t i = 0; i < plans.front().budgets.size(); ++i) {
-    absl::StrAppendFormat(
-        &text, "%s%s, %s\n%-8s %11s %9s %12s %13s %13s  %s\n",
-        i == 0 ? "" : "\n", plans.front().model->config().name,
-        BudgetName(plans.front().budgets[i]), "type", "weights", "in RAM",
-        "disk/pass", "prompt tok/s", "gen. tok/s", "limited by");
-    for (const ModelForecast& plan : plans) {
-      const BudgetForecast& budget = plan.budgets[i];
-      const uint64_t weights = plan.model->weights().weight_bytes();
-      absl::StrAppendFormat(&text, "%-8s %11s", plan.type,
-                            FormatByteSize(weights));
-      if (!budget.status.ok()) {
-        absl::StrAppendFormat(&text, "  %s\n", MessageOf(budget.status));
-        continue;
-      }
-      const Forecast& forecast = budget.forecast;
-      absl::StrAppendFormat(&text, " %8.1f%% %12s %13s %13s  %s\n",
-                            100.0 * static_cast<double>(forecast.ram_bytes) /
-                                static_cast<double>(weights),
-                            FormatByteSize(forecast.disk_bytes),
-                            Rate(forecast.prefill), Rate(forecast.decode),
-                            LimitOf(forecast.decode));
-    }
+    absl::StrAppendFormat(&text, "%s%s, %s\n%-8s %11s", i == 0 ? "" : "\n",
+                          plans.front().model->config().name,
+                          BudgetName(plans.front().budgets[i]), "type",
+                          "weights");
+    if (device) absl::StrAppendFormat(&text, " %9s", "in VRAM");
+    absl::StrAppendFormat(&text, " %9s %12s %13s %13s  %s\n", "in RAM",
+                          "disk/pass", "prompt tok/s", "gen. tok/s",
+                          "limited by");
+    for (const ModelForecast& plan : plans)
+      text += TypeRow(plan, plan.budgets[i]);
   }
   return text;
 }

@@ -12,8 +12,9 @@ namespace coldstream {
 
 struct BudgetForecast {
   uint64_t ram_bytes = 0;
-  Status status;      // why there is no forecast
-  Forecast forecast;  // if OK
+  uint64_t vram_bytes = 0;  // 0: the CPU computes
+  Status status;            // why there is no forecast
+  Forecast forecast;        // if OK
 };
 
 struct ModelForecast {

@@ -58,7 +58,9 @@ void AddSamplingFlags(CLI::App& app, RunFlags* flags) {
                "Go on past end-of-generation tokens");
 }
 
-Status CheckFlags(const GenerateRequest& request) {
+Status CheckFlags(const RunFlags& flags) {
+  const GenerateRequest& request = flags.request;
+  RETURN_IF_ERROR(CheckDeviceFlags(flags.stream));
   if (request.max_tokens < -1) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "-n: expected -1 or more tokens, got %d", request.max_tokens));
@@ -114,6 +116,7 @@ Status Run(RunFlags* flags) {
   const auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
   EngineOptions options =
       EngineOptionsFrom(flags->stream, PositionsFor(request, *model));
+  RETURN_IF_ERROR(OpenDevice(flags->stream, &options));
   options.batch_tokens = std::min(options.batch_tokens, prompt_tokens);
   ASSIGN_OR_RETURN(const auto trace, OpenTrace(flags->stream));
   options.trace = trace.get();
@@ -154,7 +157,7 @@ void AddRunCommand(CLI::App& app, CommandBody* chosen) {
   AddSamplingFlags(*command, flags.get());
   command->final_callback([flags, chosen] {
     *chosen = [flags] {
-      const Status usage = CheckFlags(flags->request);
+      const Status usage = CheckFlags(*flags);
       if (!usage.ok()) return ReportUsageError(MessageOf(usage));
       return ExitCodeOf(Run(flags.get()));
     };

@@ -33,21 +33,36 @@ double DiskRate(const EngineStats& stats) {
   return static_cast<double>(stats.bytes_from_disk) / stats.disk_busy_seconds;
 }
 
+double UploadRate(const EngineStats& stats) {
+  if (stats.upload_busy_seconds <= 0) return 0;
+  return static_cast<double>(stats.bytes_uploaded) / stats.upload_busy_seconds;
+}
+
+EnginePlan PlanOf(const Engine& engine) {
+  EnginePlan plan{engine.options(), engine.plan(), std::nullopt};
+  if (engine.vram_plan() != nullptr) plan.vram = *engine.vram_plan();
+  return plan;
+}
+
 // What the run was bound by: over the generation if there was one, else over
 // the prompt. Shares are of that time; they overlap.
 struct RunLimit {
   Link link = Link::kCompute;
   double disk_share = 0;
+  double upload_share = 0;
   double compute_share = 0;
 };
 
 std::optional<RunLimit> FindLimit(const EngineStats& stats, double seconds) {
   if (seconds <= 0 || stats.passes == 0) return std::nullopt;
-  RunLimit limit;
-  limit.disk_share = stats.disk_busy_seconds / seconds;
-  limit.compute_share = stats.compute_seconds / seconds;
-  if (limit.disk_share > limit.compute_share) limit.link = Link::kDisk;
-  return limit;
+  const PassPrediction busy = {.seconds = seconds,
+                               .disk_seconds = stats.disk_busy_seconds,
+                               .compute_seconds = stats.compute_seconds,
+                               .upload_seconds = stats.upload_busy_seconds};
+  return RunLimit{.link = busy.binding(),
+                  .disk_share = busy.disk_seconds / seconds,
+                  .upload_share = busy.upload_seconds / seconds,
+                  .compute_share = busy.compute_seconds / seconds};
 }
 
 // What would help generation, from the rates it ran at. Its computation is
@@ -57,9 +72,12 @@ std::optional<NextSpend> AdviceFor(const Engine& engine,
   const EngineStats& stats = times.generation;
   const MemoryPlan& plan = engine.plan();
   if (stats.passes == 0 || times.generation_seconds <= 0) return std::nullopt;
-  // The cost model knows no link to a device yet.
-  if (engine.vram_plan() != nullptr) return std::nullopt;
-  if (plan.pass_read_bytes > 0 && DiskRate(stats) <= 0) return std::nullopt;
+  const MemoryPlan* const vram = engine.vram_plan();
+  const LinkRates links = {.disk = DiskRate(stats),
+                           .upload = UploadRate(stats)};
+  if (plan.pass_read_bytes > 0 && links.disk <= 0) return std::nullopt;
+  if (vram != nullptr && vram->pass_read_bytes > 0 && links.upload <= 0)
+    return std::nullopt;
   const WeightMap& weights = engine.model().weights();
   const double second_per_byte = stats.compute_seconds /
                                  static_cast<double>(stats.passes) /
@@ -70,9 +88,7 @@ std::optional<NextSpend> AdviceFor(const Engine& engine,
         {unit.read_bytes,
          second_per_byte * static_cast<double>(unit.weight_bytes())});
   }
-  NextSpend spend = FindNextSpend(
-      engine.model(), EnginePlan{engine.options(), plan, std::nullopt}, costs,
-      DiskRate(stats), Contention{});
+  NextSpend spend = FindNextSpend(engine.model(), PlanOf(engine), costs, links);
   // The prediction says by how much; from where was measured.
   const double measured =
       static_cast<double>(stats.passes) / times.generation_seconds;
@@ -81,20 +97,89 @@ std::optional<NextSpend> AdviceFor(const Engine& engine,
   return spend;
 }
 
+// "resident weights 1.2 GiB of 4.4 GiB, 2 slots of 16 MiB, ...", of the memory
+// that is computed from.
+std::string ContentsText(const Engine& engine, const MemoryPlan& plan) {
+  return absl::StrFormat(
+      "resident weights %s of %s, %d slots of %s, KV %s, activations %s",
+      FormatByteSize(plan.resident_bytes),
+      FormatByteSize(engine.model().weights().weight_bytes()), plan.slot_count,
+      FormatByteSize(plan.slot_bytes), FormatByteSize(plan.fixed.kv),
+      FormatByteSize(plan.fixed.activations));
+}
+
+// One line, with a device two.
+std::string MemoryText(const Engine& engine) {
+  const MemoryPlan& plan = engine.plan();
+  const std::string peak = absl::StrFormat("memory %s of --ram %s at peak",
+                                           FormatByteSize(PeakRssBytes()),
+                                           FormatByteSize(plan.budget));
+  const MemoryPlan* const vram = engine.vram_plan();
+  if (vram == nullptr) return peak + ": " + ContentsText(engine, plan) + "\n";
+  const EngineStats stats = engine.stats();
+  return absl::StrFormat(
+      "%s: weights %s, staging %s, %s of it pinned; uploaded %s, %s a pass "
+      "planned, %.2f GB/s while copying\n"
+      "device memory %s of --vram %s: %s\n",
+      peak, FormatByteSize(plan.resident_bytes),
+      FormatByteSize(plan.fixed.staging), FormatByteSize(engine.pinned_bytes()),
+      FormatByteSize(stats.bytes_uploaded),
+      FormatByteSize(vram->pass_read_bytes), UploadRate(stats) / 1e9,
+      FormatByteSize(vram->total()), FormatByteSize(vram->budget),
+      ContentsText(engine, *vram));
+}
+
+std::string ProcessorText(const Engine& engine) {
+  if (engine.vram_plan() != nullptr) return engine.device_name();
+  return absl::StrFormat("%s, %d threads", engine.isa_name(), engine.threads());
+}
+
 std::string LimitText(const Engine& engine, const SessionTimes& times) {
   const bool generated = times.generation.passes > 0;
   const std::optional<RunLimit> limit =
       generated ? FindLimit(times.generation, times.generation_seconds)
                 : FindLimit(engine.stats(), times.prompt_seconds);
   if (!limit) return "";
-  std::string text = absl::StrFormat(
-      "%s limited by %s: disk busy %.0f %%, computing %.0f %% of the time",
-      generated ? "generation" : "prompt", LinkName(limit->link),
-      100 * limit->disk_share, 100 * limit->compute_share);
+  std::string text =
+      absl::StrFormat("%s limited by %s: disk busy %.0f %%",
+                      generated ? "generation" : "prompt",
+                      LinkName(limit->link), 100 * limit->disk_share);
+  if (engine.vram_plan() != nullptr)
+    absl::StrAppendFormat(&text, ", upload %.0f %%", 100 * limit->upload_share);
+  absl::StrAppendFormat(&text, ", computing %.0f %% of the time",
+                        100 * limit->compute_share);
   if (const std::optional<NextSpend> spend = AdviceFor(engine, times))
     absl::StrAppendFormat(&text, "; would help most: %s",
                           NextSpendText(*spend));
   return text + "\n";
+}
+
+nlohmann::ordered_json DeviceJson(const Engine& engine) {
+  nlohmann::ordered_json json;
+  json["device"] = engine.device_name();
+  json["device_fallback"] = nullptr;
+  if (const std::string& why = engine.options().device_fallback; !why.empty())
+    json["device_fallback"] = why;
+  json["vram"] = nullptr;
+  const MemoryPlan* const vram = engine.vram_plan();
+  if (vram == nullptr) return json;
+  const EngineStats stats = engine.stats();
+  json["vram"] = {
+      {"budget_bytes", vram->budget},
+      {"planned_bytes", vram->total()},
+      {"resident_bytes", vram->resident_bytes},
+      {"slots", vram->slot_count},
+      {"slot_bytes", vram->slot_bytes},
+      {"kv_bytes", vram->fixed.kv},
+      {"activation_bytes", vram->fixed.activations},
+      {"upload_bytes_per_pass", vram->pass_read_bytes},
+      {"staging_bytes", engine.plan().fixed.staging},
+      {"pinned_bytes", engine.pinned_bytes()},
+      {"bytes_uploaded", stats.bytes_uploaded},
+      {"upload_busy_seconds", stats.upload_busy_seconds},
+      {"upload_GBps", Rate(static_cast<double>(stats.bytes_uploaded) / 1e9,
+                           stats.upload_busy_seconds)}};
+  return json;
 }
 
 }  // namespace
@@ -135,6 +220,8 @@ nlohmann::ordered_json ReportJson(const Engine& engine,
   json["stall_seconds"] = stats.stall_seconds;
   const std::optional<RunLimit> limit =
       FindLimit(times.generation, times.generation_seconds);
+  json["generation_uploaded_bytes"] = times.generation.bytes_uploaded;
+  json["generation_upload_busy_seconds"] = times.generation.upload_busy_seconds;
   json["limited_by"] = nullptr;
   if (limit) json["limited_by"] = LinkName(limit->link);
   json["generation_disk_bytes"] = times.generation.bytes_from_disk;
@@ -144,6 +231,7 @@ nlohmann::ordered_json ReportJson(const Engine& engine,
   json["advice"] = nullptr;
   if (const std::optional<NextSpend> spend = AdviceFor(engine, times))
     json["advice"] = NextSpendText(*spend);
+  json.update(DeviceJson(engine));
   json["io_backend"] = engine.io_backend();
   json["direct_io"] = engine.direct_io();
   json["prefetch_depth"] = engine.prefetch_depth();
@@ -162,15 +250,8 @@ std::string ReportText(const Engine& engine, const SessionTimes& times,
             times.prompt_seconds) +
       Speed("generated", DecodedTokens(times), times.generation_seconds);
   if (seed) absl::StrAppendFormat(&text, "seed %d", *seed);
-  absl::StrAppendFormat(
-      &text,
-      "\nmemory %s of --ram %s at peak: resident weights %s of %s, %d slots of "
-      "%s, KV %s, activations %s\n",
-      FormatByteSize(PeakRssBytes()), FormatByteSize(plan.budget),
-      FormatByteSize(plan.resident_bytes),
-      FormatByteSize(engine.model().weights().weight_bytes()), plan.slot_count,
-      FormatByteSize(plan.slot_bytes), FormatByteSize(plan.fixed.kv),
-      FormatByteSize(plan.fixed.activations));
+  text += '\n';
+  text += MemoryText(engine);
   absl::StrAppendFormat(
       &text,
       "disk %s in %d passes, %s a pass planned, %.2f GB/s while reading (%s, "
@@ -180,9 +261,8 @@ std::string ReportText(const Engine& engine, const SessionTimes& times,
       engine.io_backend(), engine.direct_io() ? "direct" : "buffered",
       engine.prefetch_depth());
   absl::StrAppendFormat(
-      &text, "computed %.2f s, waited %.2f s for weights (%s, %d threads)\n",
-      stats.compute_seconds, stats.stall_seconds, engine.isa_name(),
-      engine.threads());
+      &text, "computed %.2f s, waited %.2f s for weights (%s)\n",
+      stats.compute_seconds, stats.stall_seconds, ProcessorText(engine));
   return text + LimitText(engine, times);
 }
 

@@ -14,6 +14,7 @@ constexpr uint64_t kKiB = 1024;
 constexpr uint64_t kGiB = kKiB * kKiB * kKiB;
 constexpr uint64_t kMinRam = kKiB * kKiB;
 constexpr uint64_t kMaxRam = 64 * 1024 * kGiB;
+constexpr uint64_t kMinStaging = kKiB * kKiB;
 
 void AddModelFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
   app.add_option("-m,--model", flags->model,
@@ -61,6 +62,28 @@ void AddMemoryFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
       ->type_name("N");
 }
 
+void AddDeviceFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
+  app.add_option("--device", flags->device,
+                 "Where to compute: auto (CUDA if it can start), cpu, or cuda "
+                 "(default auto)")
+      ->transform(OneOf<DeviceChoice>({{"auto", DeviceChoice::kAuto},
+                                       {"cpu", DeviceChoice::kCpu},
+                                       {"cuda", DeviceChoice::kCuda}}))
+      ->type_name("WORD");
+  if (set != StreamFlagSet::kPlan) {
+    app.add_option("--vram", flags->vram,
+                   "Cap on what is taken of the device's memory (default: "
+                   "what is free, less head room)")
+        ->transform(RamSize())
+        ->type_name("SIZE");
+  }
+  app.add_option("--staging", flags->staging,
+                 "Host memory, part of --ram, that weights pass through on "
+                 "their way from disk to the device (default 64M)")
+      ->transform(SizeIn(kMinStaging, kMaxRam))
+      ->type_name("SIZE");
+}
+
 void AddIoFlags(CLI::App& app, StreamFlags* flags) {
   const ReaderOptions defaults;
   app.add_option("--io", flags->io, "How files are read (default auto)")
@@ -98,9 +121,21 @@ ReaderOptions StreamFlags::reader_options() const {
 
 CLI::Validator RamSize() { return SizeIn(kMinRam, kMaxRam); }
 
+Status CheckDeviceFlags(const StreamFlags& flags) {
+  if (flags.device != DeviceChoice::kCpu) return absl::OkStatus();
+  const char* const given = flags.vram      ? "--vram"
+                            : flags.staging ? "--staging"
+                                            : nullptr;
+  if (given == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s is for a device with memory of its own; --device cpu has none",
+      given));
+}
+
 void AddStreamFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
   AddModelFlags(app, flags, set);
   AddMemoryFlags(app, flags, set);
+  AddDeviceFlags(app, flags, set);
   AddIoFlags(app, flags);
 }
 

@@ -11,6 +11,7 @@
 #include "CLI/CLI.hpp"
 #include "io/file.h"
 #include "io/reader.h"
+#include "runtime/compute_device.h"
 
 namespace coldstream {
 
@@ -20,7 +21,10 @@ struct StreamFlags {
   std::optional<int64_t> batch;    // -b, tokens a pass of the prompt
   std::optional<int> threads;      // -t; not given: DefaultThreads()
   std::optional<uint64_t> ram;     // --ram, bytes; not given: what is free
-  std::optional<int> prefetch_depth;        // --prefetch-depth, slots
+  DeviceChoice device = DeviceChoice::kAuto;  // --device
+  std::optional<uint64_t> vram;       // --vram, bytes; not given: what is free
+  std::optional<uint64_t> staging;    // --staging, bytes of host memory
+  std::optional<int> prefetch_depth;  // --prefetch-depth, slots
   IoBackendKind io = IoBackendKind::kAuto;  // --io
   DirectMode direct = DirectMode::kAuto;    // --direct
   std::optional<int> io_depth;              // --io-depth, chunks in flight
@@ -36,7 +40,8 @@ struct StreamFlags {
 enum class StreamFlagSet {
   kAll,
   kTune,  // no --trace
-  kPlan,  // nor that; the model may be left out, --ram is the command's own
+  // Nor that; the model may be left out, --ram and --vram are the command's.
+  kPlan,
 };
 
 // Adds the options to `app`; *flags is filled when app parses. Lifetime: *flags
@@ -44,8 +49,12 @@ enum class StreamFlagSet {
 void AddStreamFlags(CLI::App& app, StreamFlags* flags,
                     StreamFlagSet set = StreamFlagSet::kAll);
 
-// A size that --ram takes.
+// A size that --ram and --vram take.
 CLI::Validator RamSize();
+
+// Options that name a device's memory go with a device. Errors:
+// InvalidArgument.
+Status CheckDeviceFlags(const StreamFlags& flags);
 
 }  // namespace coldstream
 

@@ -65,8 +65,10 @@ class PointLine {
 };
 
 StatusOr<TuneMeasurement> Measure(const TuneFlags& flags) {
+  EngineOptions options = EngineOptionsFrom(flags.stream, 0);
+  RETURN_IF_ERROR(OpenDevice(flags.stream, &options));
   const PointLine line;
-  return MeasureTune(flags, EngineOptionsFrom(flags.stream, 0),
+  return MeasureTune(flags, options,
                      [&line](const std::string& text) { line.Show(text); });
 }
 
@@ -103,7 +105,11 @@ void AddTuneCommand(CLI::App& app, CommandBody* chosen) {
   AddStreamFlags(*command, &flags->tune.stream, StreamFlagSet::kTune);
   AddTuneFlags(*command, flags.get());
   command->final_callback([flags, chosen] {
-    *chosen = [flags] { return ExitCodeOf(RunTune(*flags)); };
+    *chosen = [flags] {
+      const Status usage = CheckDeviceFlags(flags->tune.stream);
+      if (!usage.ok()) return ReportUsageError(MessageOf(usage));
+      return ExitCodeOf(RunTune(*flags));
+    };
   });
 }
 

@@ -32,7 +32,10 @@ double SecondsSince(Clock::time_point begin) {
 class SteadyPasses {
  public:
   SteadyPasses(Engine* engine, int passes, double give_up_below)
-      : engine_(engine), passes_(passes), give_up_below_(give_up_below) {}
+      : engine_(engine),
+        reads_(engine->plan().pass_read_bytes > 0),
+        passes_(passes),
+        give_up_below_(give_up_below) {}
 
   StatusOr<TuneSample> Run() {
     // The first pass, the measured ones, and one more that is read ahead for.
@@ -65,7 +68,8 @@ class SteadyPasses {
     }
     sample_.passes = pass;
     sample_.seconds = SecondsSince(begin_);
-    sample_.bytes = engine_->stats().bytes_from_disk - first_.bytes_from_disk;
+    const EngineStats used = Since(first_, engine_->stats());
+    sample_.bytes = reads_ ? used.bytes_from_disk : used.bytes_uploaded;
     done_ = pass == most_ ||
             (pass >= passes_ && sample_.seconds >= kVisitSeconds) ||
             pass / sample_.seconds < give_up_below_;
@@ -73,6 +77,7 @@ class SteadyPasses {
   }
 
   Engine* const engine_;
+  const bool reads_;  // else it is uploads that the rate is of
   const int passes_;
   const double give_up_below_;
   int most_ = 0;  // passes measured
@@ -99,6 +104,7 @@ class TuneBench {
     ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(*model_, options_));
     // From now on the same for every point, whatever is free by then.
     options_.ram_bytes = plan.options.ram_bytes;
+    options_.vram_bytes = plan.options.vram_bytes;
     options_.threads = plan.options.threads;
     Describe(plan);
     if (!result_.streams()) return std::move(result_);
@@ -135,18 +141,19 @@ class TuneBench {
     const Checkpoint& checkpoint = model_->checkpoint();
     result_.model = flags_.stream.model;
     result_.disk = IdentifyDisk(*checkpoint.files().front());
-    result_.key = {result_.disk.Key(), ModelKey(checkpoint),
-                   plan.options.ram_bytes, plan.options.threads};
+    result_.key = TunedKeyOf(result_.disk.Key(), checkpoint, plan.options);
     for (const WeightUnit& unit : model_->weights().units)
       result_.weight_bytes += unit.weight_bytes();
     result_.pass_read_bytes = plan.memory.pass_read_bytes;
+    if (plan.vram) result_.pass_upload_bytes = plan.vram->pass_read_bytes;
   }
 
   Status ProbeTheDisk(const MemoryPlan& memory) {
     // Slots and small pages: twice, beside what the process has already.
     const uint64_t taken = memory.fixed.process + memory.fixed.tokenizer;
     const uint64_t room = memory.budget > taken ? memory.budget - taken : 0;
-    if (flags_.probe_seconds <= 0 || room / 2 < kLeastProbeMemory)
+    if (flags_.probe_seconds <= 0 || room / 2 < kLeastProbeMemory ||
+        result_.pass_read_bytes == 0)
       return absl::OkStatus();
     progress_("the disk alone");
     ASSIGN_OR_RETURN(
@@ -170,10 +177,16 @@ class TuneBench {
     space.prefetch_depths = {1, 2, 3, 4, 6, 8, 12, 16};
     space.io_depths = {4, 8, 16, 32};
     space.chunks = {kMiB / 2, kMiB, 2 * kMiB, 4 * kMiB, 8 * kMiB};
+    if (result_.pass_read_bytes == 0) {
+      // Nothing is read: there are only the slots.
+      space.io_depths = {options_.reader.depth};
+      space.chunks = {options_.reader.chunk_bytes};
+    }
     if (fixed.prefetch_depth) space.prefetch_depths = {*fixed.prefetch_depth};
     if (fixed.io_depth) space.io_depths = {*fixed.io_depth};
     if (fixed.io_chunk) space.chunks = {*fixed.io_chunk};
     space.modes = {{fixed.io, fixed.direct, false}};
+    if (result_.pass_read_bytes == 0) return;
     const bool uring = !result_.probe || result_.probe->backend == "uring";
     if (fixed.io == IoBackendKind::kAuto && uring)
       space.modes.push_back({IoBackendKind::kPread, fixed.direct, false});
@@ -212,7 +225,9 @@ class TuneBench {
     }
     ASSIGN_OR_RETURN(TuneSample sample,
                      SteadyPasses(engine.get(), passes, give_up_below).Run());
-    sample.memory_bytes = engine->plan().slots_bytes();
+    const MemoryPlan* const vram = engine->vram_plan();
+    sample.memory_bytes =
+        (vram != nullptr ? *vram : engine->plan()).slots_bytes();
     sample.cost_seconds = SecondsSince(begin);
     return sample;
   }

@@ -39,13 +39,17 @@ struct TuneMeasurement {
   TunedKey key;       // of the profile
   DiskIdentity disk;  // of the first file
   uint64_t weight_bytes = 0;
-  uint64_t pass_read_bytes = 0;  // of the start; 0: everything is resident
+  // Of the start; all 0: everything is resident.
+  uint64_t pass_read_bytes = 0;
+  uint64_t pass_upload_bytes = 0;
   std::optional<DiskProbe> probe;
   TuneSpace space;
   TuneResult result;                  // empty where everything is resident
   std::vector<std::string> warnings;  // of the engines, each once
 
-  bool streams() const { return pass_read_bytes > 0; }
+  bool streams() const {
+    return pass_read_bytes > 0 || pass_upload_bytes > 0;
+  }
   TunedSettings Chosen() const;  // only if streams()
 };
 

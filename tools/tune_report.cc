@@ -112,6 +112,15 @@ std::string CurveText(const TuneMeasurement& tune) {
   return text;
 }
 
+std::string BudgetText(const TunedKey& key) {
+  std::string text = FormatByteSize(key.ram_bytes);
+  if (!key.device.empty()) {
+    absl::StrAppend(&text, " and ", FormatByteSize(key.vram_bytes), " of ",
+                    key.device);
+  }
+  return text;
+}
+
 std::string ChoiceText(const TuneMeasurement& tune, const TuneSaved& saved) {
   const TunedSettings chosen = tune.Chosen();
   const TuneEntry& start = tune.result.curve.front();
@@ -131,7 +140,7 @@ std::string ChoiceText(const TuneMeasurement& tune, const TuneSaved& saved) {
         &text,
         "Written to %s for this model, %s, %d threads and this disk;\n"
         "later runs with a budget near that take it.\n",
-        saved.path, FormatByteSize(tune.key.ram_bytes), tune.key.threads);
+        saved.path, BudgetText(tune.key), tune.key.threads);
   } else {
     absl::StrAppend(&text, "Not written: no profile is kept.\n");
   }
@@ -182,7 +191,7 @@ nlohmann::ordered_json RowJson(const TuneMeasurement& tune, size_t index) {
 std::string TuneText(const TuneMeasurement& tune, const TuneSaved& saved) {
   std::string text = absl::StrFormat(
       "%s: %s of weights, budget %s, %d threads, on %s\n", tune.model,
-      FormatByteSize(tune.weight_bytes), FormatByteSize(tune.key.ram_bytes),
+      FormatByteSize(tune.weight_bytes), BudgetText(tune.key),
       tune.key.threads, tune.disk.Describe());
   if (!tune.streams()) {
     absl::StrAppend(&text,
@@ -191,7 +200,13 @@ std::string TuneText(const TuneMeasurement& tune, const TuneSaved& saved) {
     return text;
   }
   absl::StrAppend(&text, "A pass reads ", FormatByteSize(tune.pass_read_bytes),
-                  " from disk.\n");
+                  " from disk");
+  if (!tune.key.device.empty()) {
+    absl::StrAppend(&text, " and uploads ",
+                    FormatByteSize(tune.pass_upload_bytes), " to ",
+                    tune.key.device);
+  }
+  absl::StrAppend(&text, ".\n");
   if (tune.probe) absl::StrAppend(&text, ProbeText(*tune.probe));
   absl::StrAppend(&text, CurveText(tune), ChoiceText(tune, saved));
   return text;
@@ -207,6 +222,12 @@ nlohmann::ordered_json TuneJson(const TuneMeasurement& tune,
                                  {"threads", tune.key.threads},
                                  {"weight_bytes", tune.weight_bytes},
                                  {"pass_read_bytes", tune.pass_read_bytes}};
+  json["device"] = nullptr;
+  if (!tune.key.device.empty()) {
+    json["device"] = tune.key.device;
+    json["vram_bytes"] = tune.key.vram_bytes;
+    json["pass_upload_bytes"] = tune.pass_upload_bytes;
+  }
   json["probe"] = tune.probe ? ProbeJson(*tune.probe) : nullptr;
   json["curve"] = nlohmann::ordered_json::array();
   json["chosen"] = nullptr;

@@ -67,6 +67,19 @@ TEST(ProfileJsonTest, WhatIsFormattedIsParsed) {
   EXPECT_EQ(tuned.tokens_per_second, 2.5);
 }
 
+TEST(ProfileJsonTest, WhatWasTunedOnADeviceIsKeptWithItsMemory) {
+  ProfileData data = Sample();
+  TunedKey key = data.tuned.begin()->first;
+  key.device = "a card";
+  key.vram_bytes = 123456789;
+  data.tuned[key] = data.tuned.begin()->second;
+  const auto parsed = ParseProfile(FormatProfile(data));
+  ASSERT_THAT(parsed, IsOk());
+  EXPECT_EQ(parsed->refused, 0u);
+  EXPECT_EQ(parsed->data.tuned.size(), 2u);
+  EXPECT_TRUE(parsed->data.tuned.contains(key));
+}
+
 TEST(ProfileJsonTest, AValueOutOfRangeCostsItsEntryAlone) {
   const std::vector<std::pair<std::string, std::string>> changes = {
       {"\"depth\": 8", "\"depth\": 1000000"},

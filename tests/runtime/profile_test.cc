@@ -136,6 +136,19 @@ TEST_F(ProfileTest, ABudgetNearTheTunedOneFindsIt) {
   EXPECT_EQ(profile.FindTuned({"e", "m", 1000 << 20, 2}), nullptr);
 }
 
+TEST_F(ProfileTest, WhatWasTunedOnADeviceIsForThatDeviceAndABudgetNear) {
+  Profile profile = Load();
+  profile.PutTuned({"d", "m", 1000 << 20, 2, "card", 500 << 20}, Tuned(3));
+  const auto find = [&](const std::string& device, uint64_t vram) {
+    return profile.FindTuned({"d", "m", 1000 << 20, 2, device, vram}) !=
+           nullptr;
+  };
+  EXPECT_TRUE(find("card", 510 << 20));
+  EXPECT_FALSE(find("card", 600 << 20));
+  EXPECT_FALSE(find("another", 500 << 20));
+  EXPECT_FALSE(find("", 0));
+}
+
 TEST_F(ProfileTest, SaveKeepsWhatAnotherProcessWroteMeanwhile) {
   Profile first = Load();
   Profile second = Load();

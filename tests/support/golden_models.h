@@ -67,9 +67,8 @@ inline std::vector<float> ExactLogits(const Golden& golden) {
 inline StatusOr<std::vector<float>> EvaluateGolden(
     const Golden& golden, EngineOptions options, int64_t chunk,
     uint64_t unit_bytes = kDefaultUnitBytes) {
-  ASSIGN_OR_RETURN(
-      auto model,
-      Model::Open({.path = golden.path(), .unit_bytes = unit_bytes}));
+  ASSIGN_OR_RETURN(auto model, Model::Open({.path = golden.path(),
+                                            .unit_bytes = unit_bytes}));
   const auto tokens = static_cast<int64_t>(golden.ids.size());
   options.context = tokens;
   options.batch_tokens = tokens;

@@ -18,6 +18,10 @@ class QueuedPassOps final : public PassOps {
   static StatusOr<std::unique_ptr<PassOps>> Create(Device*, Stream* stream,
                                                    const PassLimits& limits) {
     ASSIGN_OR_RETURN(const Ops* ops, OpsFor(Isa::kScalar));
+    return CreateWith(ops, stream, limits);
+  }
+  static StatusOr<std::unique_ptr<PassOps>> CreateWith(
+      const Ops* ops, Stream* stream, const PassLimits& limits) {
     auto queued = std::make_unique<QueuedPassOps>(stream);
     ASSIGN_OR_RETURN(queued->ops_,
                      CreateCpuPassOps(ops, &queued->parallel_, limits));

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -15,6 +16,21 @@
 
 namespace coldstream {
 namespace {
+
+// A machine's own device is none of a test's business.
+std::vector<std::string> WithDeviceFlag(std::vector<std::string> arguments) {
+  const std::vector<std::string> computing = {"run", "eval", "bench", "tune",
+                                              "plan"};
+  const auto holds = [](const std::vector<std::string>& all,
+                        const std::string& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  if (arguments.empty() || !holds(computing, arguments[0]) ||
+      holds(arguments, "--device"))
+    return arguments;
+  arguments.insert(arguments.begin() + 1, {"--device", "cpu"});
+  return arguments;
+}
 
 std::string Contents(const std::string& path) {
   std::ostringstream text;
@@ -44,8 +60,9 @@ void Redirect(const std::string& path, int descriptor) {
   }
   if (setenv("COLDSTREAM_PROFILE", limits.profile.c_str(), 1) != 0) _exit(126);
   std::vector<char*> argv;
-  std::string binary = COLDSTREAM_BINARY;
-  std::vector<std::string> copies = arguments;
+  std::string binary =
+      limits.with_device ? COLDSTREAM_WITH_DEVICE_BINARY : COLDSTREAM_BINARY;
+  std::vector<std::string> copies = WithDeviceFlag(arguments);
   argv.push_back(binary.data());
   for (std::string& argument : copies) argv.push_back(argument.data());
   argv.push_back(nullptr);

@@ -29,6 +29,8 @@ struct RunLimits {
   std::string stdout_path = {};
   // Likewise stderr, e.g. a terminal.
   std::string stderr_path = {};
+  // Runs the program whose CUDA device is one of the tests.
+  bool with_device = false;
   // COLDSTREAM_PROFILE: the user's own is none of a test's business.
   std::string profile = "off";
 };

@@ -14,6 +14,8 @@ EngineStats Stats(int64_t unit) {
   stats.run_seconds = 5.0 * static_cast<double>(unit);
   stats.compute_seconds = 6.0 * static_cast<double>(unit);
   stats.stall_seconds = 7.0 * static_cast<double>(unit);
+  stats.bytes_uploaded = static_cast<uint64_t>(8 * unit);
+  stats.upload_busy_seconds = 9.0 * static_cast<double>(unit);
   return stats;
 }
 
@@ -25,6 +27,8 @@ void ExpectEqual(const EngineStats& a, const EngineStats& b) {
   EXPECT_EQ(a.run_seconds, b.run_seconds);
   EXPECT_EQ(a.compute_seconds, b.compute_seconds);
   EXPECT_EQ(a.stall_seconds, b.stall_seconds);
+  EXPECT_EQ(a.bytes_uploaded, b.bytes_uploaded);
+  EXPECT_EQ(a.upload_busy_seconds, b.upload_busy_seconds);
 }
 
 TEST(PhaseSampleTest, EveryCounterIsAdded) {

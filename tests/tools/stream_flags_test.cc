@@ -37,6 +37,9 @@ TEST(StreamFlagsTest, FillsEveryOption) {
                    "--pre",      "qwen2",
                    "--direct",   "off",
                    "--io-depth", "32",
+                   "--device",   "cuda",
+                   "--vram",     "8G",
+                   "--staging",  "32M",
                    "--json",     "--io-chunk",
                    "2M",         "--prefetch-depth",
                    "64"},
@@ -52,6 +55,9 @@ TEST(StreamFlagsTest, FillsEveryOption) {
   EXPECT_EQ(flags.direct, DirectMode::kOff);
   EXPECT_EQ(flags.pre, "qwen2");
   EXPECT_TRUE(flags.json);
+  EXPECT_EQ(flags.device, DeviceChoice::kCuda);
+  EXPECT_EQ(flags.vram, uint64_t{8} << 30);
+  EXPECT_EQ(flags.staging, uint64_t{32} << 20);
   const ReaderOptions reader = flags.reader_options();
   EXPECT_EQ(reader.backend, IoBackendKind::kPread);
   EXPECT_EQ(reader.depth, 32);
