@@ -30,7 +30,8 @@ class DeviceRatesTest : public ::testing::Test {
       ASSIGN_OR_RETURN(const Ops* ops, SelectOps());
       return QueuedPassOps::CreateWith(ops, stream, limits);
     };
-    return {CreateDeferredDevice(options), {create, &CpuPassOpsBytes}};
+    const auto check = [](const PassLimits&) { return absl::OkStatus(); };
+    return {CreateDeferredDevice(options), {create, &CpuPassOpsBytes, check}};
   }
 
   TempDir dir_;
