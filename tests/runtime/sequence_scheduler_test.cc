@@ -295,7 +295,7 @@ class Simulation {
 
 TEST(SequenceSchedulerTest, EverySequenceComesOutAsAlone) {
   int64_t put_back = 0, reused = 0;
-  for (uint32_t seed = 1; seed <= 40; ++seed) {
+  for (uint32_t seed = 1; seed <= 150; ++seed) {
     std::mt19937 random(seed);
     Simulation simulation(&random);
     simulation.Run();
