@@ -28,12 +28,15 @@ void SequenceScheduler::Remove(SequenceState* sequence) {
 }
 
 std::span<const SequenceSlice> SequenceScheduler::Compose() {
-  slices_.clear();
-  tokens_left_ = limits_.tokens;
-  rows_left_ = limits_.logit_rows;
-  GrantRunning();
   const size_t waiting = waiting_.size();
-  ReserveOrPutBack();
+  do {
+    slices_.clear();
+    tokens_left_ = limits_.tokens;
+    rows_left_ = limits_.logit_rows;
+    GrantRunning();
+    ReserveOrPutBack();
+    // Again where the whole budget was granted to those who had to make room.
+  } while (slices_.empty() && !running_.empty());
   // Who has just made room is not let in again at once.
   if (waiting_.size() == waiting) Admit();
   CHECK(!slices_.empty() || empty());
