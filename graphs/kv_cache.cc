@@ -34,7 +34,7 @@ StatusOr<KvCache> KvCache::Create(const ModelConfig& config, int64_t tokens,
   KvCache cache;
   cache.config_ = &config;
   const uint64_t blocks = BlocksFor(tokens);
-  cache.block_count_ = static_cast<int64_t>(blocks);
+  cache.pool_ = KvBlockPool(static_cast<int64_t>(blocks), kKvBlockTokens);
   uint64_t offset = 0;
   for (const LayerShape& layer : config.layers) {
     cache.layer_offset_.push_back(offset);
@@ -43,34 +43,21 @@ StatusOr<KvCache> KvCache::Create(const ModelConfig& config, int64_t tokens,
     offset += BlockBytes(layer) * blocks;
   }
   ASSIGN_OR_RETURN(cache.memory_, device->Allocate(offset, "the KV cache"));
-  // Handed out from the back: the lowest block first.
-  for (uint64_t block = blocks; block > 0; --block)
-    cache.free_.push_back(static_cast<int>(block - 1));
   return cache;
 }
 
 Status KvCache::Reserve(KvSequence* sequence, int64_t length) {
-  const uint64_t wanted = BlocksFor(length);
-  const uint64_t have = sequence->blocks.size();
-  if (wanted <= have) return absl::OkStatus();
-  if (wanted - have > free_.size()) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "the KV cache is full: %d more tokens wanted, room for %d",
-        length - sequence->length,
-        static_cast<int64_t>(have + free_.size()) * kKvBlockTokens -
-            sequence->length));
-  }
-  for (uint64_t i = have; i < wanted; ++i) {
-    sequence->blocks.push_back(free_.back());
-    free_.pop_back();
-  }
-  return absl::OkStatus();
+  const int64_t have = std::ssize(sequence->blocks);
+  if (pool_.Reserve(&sequence->blocks, pool_.BlocksFor(length)).ok())
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the KV cache is full: %d more tokens wanted, room for %d",
+      length - sequence->length,
+      (have + pool_.free_count()) * kKvBlockTokens - sequence->length));
 }
 
 void KvCache::Release(KvSequence* sequence) {
-  for (size_t i = sequence->blocks.size(); i > 0; --i)
-    free_.push_back(sequence->blocks[i - 1]);
-  sequence->blocks.clear();
+  pool_.Release(&sequence->blocks);
   sequence->length = 0;
 }
 

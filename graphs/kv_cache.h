@@ -13,6 +13,7 @@
 
 #include "base/device.h"
 #include "base/status.h"
+#include "graphs/kv_block_pool.h"
 #include "graphs/model_config.h"
 #include "kernels/pass_ops.h"
 
@@ -42,7 +43,9 @@ class KvCache {
   KvLayer Layer(int64_t layer) const;
 
   uint64_t bytes() const { return memory_.size(); }
-  int64_t block_count() const { return block_count_; }
+  int64_t block_count() const { return pool_.block_count(); }
+  // Whose blocks they are.
+  KvBlockPool& pool() { return pool_; }
 
  private:
   const ModelConfig* config_ = nullptr;
@@ -50,8 +53,7 @@ class KvCache {
   std::vector<uint64_t> layer_offset_;   // bytes
   std::vector<uint64_t> layer_block_;    // bytes of one block
   std::vector<uint64_t> values_offset_;  // bytes from a block's start
-  int64_t block_count_ = 0;
-  std::vector<int> free_;
+  KvBlockPool pool_;
 };
 
 }  // namespace coldstream

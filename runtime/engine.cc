@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/prefault.h"
+#include "runtime/batcher.h"
 #include "runtime/engine_core.h"
 #include "runtime/engine_plan.h"
 #include "runtime/session.h"
@@ -32,6 +33,7 @@ class Runner final : public PassRunner {
                   [&] { return core_.decoder->Begin(batch_); });
   }
   Status RunUnit(int unit, const std::byte* weights) override {
+    if (client_->stopped()) return absl::CancelledError("stopped");
     const WeightUnit& unit_info = weights_.units[static_cast<size_t>(unit)];
     return Traced(LaneOf(unit), unit_info.name, unit_info.weight_bytes(),
                   [&] { return core_.decoder->RunUnit(unit, weights); });
@@ -127,7 +129,7 @@ Status EngineCore::TakeMemory() {
     ASSIGN_OR_RETURN(store, WeightStore::Create(weights.units, plan, device));
     ASSIGN_OR_RETURN(pass_ops, CreateCpuPassOps(ops, parallel.get(), limits));
   }
-  ASSIGN_OR_RETURN(cache, KvCache::Create(config, options.context, device));
+  ASSIGN_OR_RETURN(cache, KvCache::Create(config, options.kv_tokens, device));
   ASSIGN_OR_RETURN(workspace, Workspace::Create(config, options.batch_tokens,
                                                 options.logit_rows, device));
   ASSIGN_OR_RETURN(
@@ -228,6 +230,66 @@ Engine::~Engine() = default;
 
 std::unique_ptr<Session> Engine::NewSession() {
   return std::unique_ptr<Session>(new Session(core_.get()));
+}
+
+StatusOr<Batcher*> Engine::StartBatcher() {
+  const std::lock_guard lock(batcher_mutex_);
+  if (batcher_ != nullptr) return batcher_.get();
+  const KvBlockPool& pool = core_->cache.pool();
+  if (pool.free_count() < pool.block_count()) {
+    return absl::FailedPreconditionError(
+        "a session holds positions of the KV cache; reset it before requests "
+        "are submitted");
+  }
+  ASSIGN_OR_RETURN(batcher_, Batcher::Create(core_.get()));
+  core_->batching = true;
+  return batcher_.get();
+}
+
+StatusOr<RequestId> Engine::Submit(Request request,
+                                   RequestCallbacks callbacks) {
+  ASSIGN_OR_RETURN(Batcher* const batcher, StartBatcher());
+  return batcher->Submit(std::move(request), std::move(callbacks),
+                         Batcher::WhenFull::kWait);
+}
+
+StatusOr<RequestId> Engine::TrySubmit(Request request,
+                                      RequestCallbacks callbacks) {
+  ASSIGN_OR_RETURN(Batcher* const batcher, StartBatcher());
+  return batcher->Submit(std::move(request), std::move(callbacks),
+                         Batcher::WhenFull::kRefuse);
+}
+
+StatusOr<std::future<RequestResult>> Engine::Submit(Request request) {
+  auto promise = std::make_shared<std::promise<RequestResult>>();
+  std::future<RequestResult> future = promise->get_future();
+  RETURN_IF_ERROR(
+      Submit(std::move(request), {.on_text = {},
+                                  .on_done =
+                                      [promise](RequestResult result) {
+                                        promise->set_value(std::move(result));
+                                      }})
+          .status());
+  return future;
+}
+
+void Engine::Cancel(RequestId id) {
+  const std::lock_guard lock(batcher_mutex_);
+  if (batcher_ != nullptr) batcher_->Cancel(id);
+}
+
+void Engine::Drain() {
+  Batcher* batcher = nullptr;
+  {
+    const std::lock_guard lock(batcher_mutex_);
+    batcher = batcher_.get();
+  }
+  if (batcher != nullptr) batcher->Drain();
+}
+
+BatchStats Engine::batch_stats() const {
+  const std::lock_guard lock(batcher_mutex_);
+  return batcher_ != nullptr ? batcher_->stats() : BatchStats{};
 }
 
 const Model& Engine::model() const { return *core_->model; }

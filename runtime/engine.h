@@ -7,13 +7,16 @@
 //
 // Invariant: logits do not depend on the budget, the prefetch depth, the thread
 // count, the batch size or how the bytes were read, bit for bit.
-// Thread-safety: one call at a time on an engine and its sessions.
+// Thread-safety: one call at a time on an engine and its sessions, but for
+// Submit and what belongs to it.
 #ifndef COLDSTREAM_RUNTIME_ENGINE_H_
 #define COLDSTREAM_RUNTIME_ENGINE_H_
 
 #include <atomic>
 #include <cstdint>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,10 +27,12 @@
 #include "io/reader.h"
 #include "runtime/compute_device.h"
 #include "runtime/model.h"
+#include "runtime/request.h"
 #include "scheduler/memory_plan.h"
 
 namespace coldstream {
 
+class Batcher;
 class EngineCore;
 class Session;
 
@@ -40,8 +45,13 @@ struct EngineOptions {
   ReaderOptions reader = {};
   int threads = 0;      // 0: affinity and CPU quota decide
   int64_t context = 0;  // positions; 0: min(4096, what it was trained on)
-  int64_t batch_tokens = 512;   // most tokens of one pass
-  int64_t logit_rows = 1;       // most tokens of one pass that want logits
+  int64_t batch_tokens = 512;  // most tokens of one pass
+  int64_t logit_rows = 1;      // most tokens of one pass that want logits
+  // Submitted requests: how many are worked on at once, how many may wait, and
+  // the positions of all of them together (0: as many as each may have).
+  int64_t max_sequences = 1;
+  int64_t queue_length = 64;
+  int64_t kv_tokens = 0;
   std::optional<Isa> isa = {};  // unset: COLDSTREAM_ISA or the best
   // Computes there; null: on the CPU. See OpenComputeDevice.
   std::shared_ptr<ComputeDevice> gpu = nullptr;
@@ -73,6 +83,20 @@ struct EngineStats {
   double upload_busy_seconds = 0;  // copies of weights alone
 };
 
+// Of submitted requests.
+struct BatchStats {
+  int64_t submitted = 0;
+  int64_t waiting = 0;   // now
+  int64_t running = 0;   // now
+  int64_t finished = 0;  // with OK
+  int64_t failed = 0;
+  int64_t passes = 0;
+  int64_t computed_tokens = 0;   // of prompts and answers, by passes
+  int64_t generated_tokens = 0;  // of requests that have ended
+  int64_t reused_tokens = 0;     // of beginnings that were there already
+  int64_t put_back = 0;          // times a request had to make room
+};
+
 // What came between two stats() of one engine.
 EngineStats Since(const EngineStats& earlier, const EngineStats& now);
 
@@ -91,6 +115,23 @@ class Engine {
   // The session must not outlive the engine. All sessions share the engine's
   // `context` positions.
   std::unique_ptr<Session> NewSession();
+
+  // Requests that are worked on together, in one sweep of the weights a token;
+  // from any thread, callbacks on the engine's own. Results do not depend on
+  // what else is submitted or when. Waits while queue_length requests wait.
+  // Once something was submitted, sessions refuse to run. Errors:
+  // InvalidArgument (the request: nothing was taken); FailedPrecondition (a
+  // session holds positions).
+  StatusOr<RequestId> Submit(Request request, RequestCallbacks callbacks);
+  // The same, but ResourceExhausted where it would wait.
+  StatusOr<RequestId> TrySubmit(Request request, RequestCallbacks callbacks);
+  // Submits and hands over the result as a future.
+  StatusOr<std::future<RequestResult>> Submit(Request request);
+  // Ends with Cancelled within a pass; nothing if it has ended already.
+  void Cancel(RequestId id);
+  // Waits until all that was submitted before has ended.
+  void Drain();
+  BatchStats batch_stats() const;
 
   const Model& model() const;
   const MemoryPlan& plan() const;  // of host memory
@@ -115,7 +156,11 @@ class Engine {
  private:
   friend class Session;
   explicit Engine(std::unique_ptr<EngineCore> core);
+  StatusOr<Batcher*> StartBatcher();
+
   std::unique_ptr<EngineCore> core_;
+  mutable std::mutex batcher_mutex_;  // guards the making of:
+  std::unique_ptr<Batcher> batcher_;
 };
 
 // The budget Engine::Create takes for ram_bytes = 0, and where it comes from.

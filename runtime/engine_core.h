@@ -2,6 +2,7 @@
 #ifndef COLDSTREAM_RUNTIME_ENGINE_CORE_H_
 #define COLDSTREAM_RUNTIME_ENGINE_CORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,6 +30,8 @@ class PassClient {
   virtual Status NextBatch(Batch* batch) = 0;
   // True: another pass follows.
   virtual StatusOr<bool> Consume(const Decoder& decoder) = 0;
+  // The pass under way ends with Cancelled as soon as it can.
+  virtual bool stopped() const { return false; }
 };
 
 class EngineCore {
@@ -62,6 +65,8 @@ class EngineCore {
   std::unique_ptr<Reader> reader;
   std::unique_ptr<Decoder> decoder;
   std::unique_ptr<StreamGraph> graph;
+  // There is a Batcher: it alone runs passes.
+  std::atomic<bool> batching{false};
 
  private:
   EngineCore() = default;

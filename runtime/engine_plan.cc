@@ -36,6 +36,24 @@ Status CheckRange(const char* what, int64_t value, int64_t low, int64_t high) {
       absl::StrFormat("%s is %d, expected %d..%d", what, value, low, high));
 }
 
+Status FillBatchDefaults(EngineOptions* options) {
+  RETURN_IF_ERROR(CheckRange("the number of sequences at once",
+                             options->max_sequences, 1, options->batch_tokens));
+  RETURN_IF_ERROR(CheckRange("the length of the queue", options->queue_length,
+                             1, int64_t{1} << 31));
+  if (options->kv_tokens == 0)
+    options->kv_tokens = options->context * options->max_sequences;
+  RETURN_IF_ERROR(CheckRange("the number of positions in the KV cache",
+                             options->kv_tokens, 1, int64_t{1} << 40));
+  // A sequence must fit in alone, and a pass hold no more than there is.
+  options->context = std::min(options->context, options->kv_tokens);
+  options->batch_tokens = std::min(options->batch_tokens, options->kv_tokens);
+  options->max_sequences =
+      std::min(options->max_sequences, options->batch_tokens);
+  options->logit_rows = std::max(options->logit_rows, options->max_sequences);
+  return absl::OkStatus();
+}
+
 Status FillDefaults(const ModelConfig& config, EngineOptions* options) {
   if (options->ram_bytes == 0) options->ram_bytes = DefaultRamBudget().bytes;
   if (options->gpu != nullptr && options->vram_bytes == 0) {
@@ -53,8 +71,7 @@ Status FillDefaults(const ModelConfig& config, EngineOptions* options) {
       CheckRange("the batch size", options->batch_tokens, 1, int64_t{1} << 20));
   RETURN_IF_ERROR(CheckRange("the number of logit rows", options->logit_rows, 1,
                              options->batch_tokens));
-  // A pass cannot hold more tokens than the context.
-  options->batch_tokens = std::min(options->batch_tokens, options->context);
+  RETURN_IF_ERROR(FillBatchDefaults(options));
   options->logit_rows = std::min(options->logit_rows, options->batch_tokens);
   return absl::OkStatus();
 }
@@ -80,7 +97,7 @@ void CountPassMemory(const Model& model, const EngineOptions& options,
     kernels = options.gpu != nullptr ? options.gpu->kernels.bytes(limits)
                                      : CudaPassOpsBytes(limits);
   }
-  fixed->kv = KvCache::BytesFor(config, options.context);
+  fixed->kv = KvCache::BytesFor(config, options.kv_tokens);
   fixed->activations +=
       kernels +
       Workspace::DeviceBytes(config, options.batch_tokens, options.logit_rows);
@@ -147,7 +164,9 @@ PassLimits LimitsOfPass(const Model& model, const EngineOptions& options) {
   limits.input_width =
       std::max({config.hidden, config.max_value_width(), config.max_ffn()});
   limits.rot_dim = config.rope.rot_dim;
-  limits.blocks = (options.context + kKvBlockTokens - 1) / kKvBlockTokens;
+  // Shared ones are listed for each sequence.
+  limits.blocks = options.max_sequences *
+                  ((options.context + kKvBlockTokens - 1) / kKvBlockTokens);
   for (const LayerShape& layer : config.layers) {
     limits.heads = std::max(limits.heads, layer.heads);
     limits.key_dim = std::max(limits.key_dim, layer.key_dim);

@@ -22,8 +22,8 @@ std::string ModelKey(const Checkpoint& checkpoint);
 std::string ComputeKey(const std::string& isa_name, int threads,
                        const SystemPaths& paths = {});
 
-// What was tuned for these options, every default filled in, on the disk of that
-// key.
+// What was tuned for these options, every default filled in, on the disk of
+// that key.
 TunedKey TunedKeyOf(const std::string& disk, const Checkpoint& checkpoint,
                     const EngineOptions& options);
 

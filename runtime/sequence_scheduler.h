@@ -75,6 +75,8 @@ class SequenceScheduler {
 
   bool empty() const { return running_.empty() && waiting_.empty(); }
   int64_t running() const { return std::ssize(running_); }
+  std::span<SequenceState* const> running_sequences() const { return running_; }
+  std::span<const SequenceSlice> slices() const { return slices_; }
   int64_t waiting() const { return std::ssize(waiting_); }
 
   // The next pass: slices of different sequences, blocks reserved. Not empty

@@ -183,10 +183,6 @@ class GenerateClient final : public PassClient {
 
 }  // namespace
 
-const char* FinishReasonName(FinishReason reason) {
-  return reason == FinishReason::kLength ? "length" : "stop";
-}
-
 Session::Session(EngineCore* core) : core_(core) {}
 Session::~Session() { Reset(); }
 
@@ -195,6 +191,11 @@ int64_t Session::length() const { return sequence_.length; }
 void Session::Reset() { core_->cache.Release(&sequence_); }
 
 Status Session::CheckRoom(int64_t tokens) const {
+  if (core_->batching) {
+    return absl::FailedPreconditionError(
+        "the engine works on submitted requests; sessions need one of their "
+        "own");
+  }
   if (tokens == 0)
     return absl::InvalidArgumentError("the prompt is empty: no tokens to feed");
   const int64_t room = core_->options.context - sequence_.length;

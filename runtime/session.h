@@ -14,31 +14,10 @@
 #include "base/status.h"
 #include "graphs/kv_cache.h"
 #include "runtime/engine.h"
-#include "runtime/sampler.h"
+#include "runtime/request.h"
 #include "runtime/tokenizer.h"
 
 namespace coldstream {
-
-struct GenerateRequest {
-  std::vector<TokenId> prompt;  // BOS included if wanted; at least one token
-  int64_t max_tokens = 128;     // -1: until the context is full
-  SamplingOptions sampling;
-  std::vector<std::string> stop;  // ends the text; not part of it
-  bool ignore_end_of_generation = false;
-};
-
-enum class FinishReason {
-  kEndOfGeneration,  // the model said so
-  kStopString,
-  kLength,  // max_tokens, or the context is full
-};
-const char* FinishReasonName(FinishReason reason);  // "stop", "stop", "length"
-
-struct GenerateResult {
-  std::vector<TokenId> tokens;  // end-of-generation token not included
-  std::string text;
-  FinishReason finish = FinishReason::kLength;
-};
 
 // Wall-clock of the latest Evaluate or Generate, complete or not.
 struct SessionTimes {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_format.h"
 #include "io/atomic_file.h"
+#include "runtime/log_probabilities.h"
 #include "runtime/session.h"
 #include "runtime/text_stream.h"
 #include "tools/command.h"
@@ -36,43 +37,10 @@ struct EvalFlags {
   std::string logits_out;
 };
 
-struct TopToken {
-  TokenId id;
-  double log_probability;
-};
-
-// log(sum(exp(logits))), in double.
-double LogSumExp(std::span<const float> logits) {
-  const double most = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
-  return most + std::log(sum);
-}
-
-std::vector<TopToken> TopTokens(std::span<const float> logits) {
-  std::vector<TokenId> ids(logits.size());
-  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<TokenId>(i);
-  const size_t count = std::min(kTopCount, ids.size());
-  std::partial_sort(ids.begin(), ids.begin() + static_cast<int64_t>(count),
-                    ids.end(), [&](TokenId a, TokenId b) {
-                      const float left = logits[static_cast<size_t>(a)];
-                      const float right = logits[static_cast<size_t>(b)];
-                      return left != right ? left > right : a < b;
-                    });
-  const double total = LogSumExp(logits);
-  std::vector<TopToken> top;
-  for (size_t i = 0; i < count; ++i) {
-    top.push_back(
-        {ids[i],
-         static_cast<double>(logits[static_cast<size_t>(ids[i])]) - total});
-  }
-  return top;
-}
-
 // What is learnt from the logits, position by position.
 struct Findings {
   double negative_log_likelihood = 0;  // of tokens 1.. given those before
-  std::vector<TopToken> top;           // after the last token
+  std::vector<TokenProbability> top;   // after the last token
 };
 
 StatusOr<std::vector<TokenId>> TokensFrom(const EvalFlags& flags,
@@ -102,7 +70,7 @@ StatusOr<Findings> EvaluateAll(const std::vector<TokenId>& tokens,
         if (out != nullptr) RETURN_IF_ERROR(out->Append(std::as_bytes(logits)));
         const auto next = static_cast<size_t>(index) + 1;
         if (next == tokens.size()) {
-          findings.top = TopTokens(logits);
+          findings.top = BestTokens(logits, kTopCount);
         } else {
           const auto id = static_cast<size_t>(tokens[next]);
           findings.negative_log_likelihood +=
@@ -134,7 +102,7 @@ void PrintFindings(const EvalFlags& flags, const Engine& engine,
     json["perplexity"] = nullptr;
     if (perplexity) json["perplexity"] = *perplexity;
     json["top"] = nlohmann::ordered_json::array();
-    for (const TopToken& top : findings.top) {
+    for (const TokenProbability& top : findings.top) {
       json["top"].push_back({{"id", top.id},
                              {"text", TokenText(engine.model(), top.id)},
                              {"logprob", top.log_probability}});
@@ -146,7 +114,7 @@ void PrintFindings(const EvalFlags& flags, const Engine& engine,
     std::printf("perplexity %.4f over %d predictions\n", *perplexity,
                 static_cast<int>(tokens - 1));
   }
-  for (const TopToken& top : findings.top) {
+  for (const TokenProbability& top : findings.top) {
     std::printf(
         "%8d  %8.4f  %s\n", top.id, top.log_probability,
         nlohmann::json(TokenText(engine.model(), top.id)).dump().c_str());

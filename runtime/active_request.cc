@@ -1,0 +1,137 @@
+#include "runtime/active_request.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace coldstream {
+namespace {
+
+Status CheckRequest(const Request& request,
+                    const ActiveRequest::Limits& limits) {
+  const GenerateRequest& generate = request.generate;
+  const auto prompt = static_cast<int64_t>(generate.prompt.size());
+  if (prompt == 0)
+    return absl::InvalidArgumentError("the prompt is empty: no tokens to feed");
+  if (prompt > limits.context) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "the prompt has %d tokens but the context has room for %d; raise the "
+        "context or shorten the prompt",
+        prompt, limits.context));
+  }
+  for (const TokenId token : generate.prompt) {
+    if (token < 0 || token >= limits.vocab) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "token id %d is outside the vocabulary of %d", token, limits.vocab));
+    }
+  }
+  if (generate.max_tokens < -1) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "max_tokens is %d, expected 0 or more, or -1 for no limit",
+        generate.max_tokens));
+  }
+  if (request.logprobs &&
+      (*request.logprobs < 0 || *request.logprobs > kMostLogprobs)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "logprobs is %d, expected 0..%d", *request.logprobs, kMostLogprobs));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ActiveRequest>> ActiveRequest::Create(
+    RequestId id, Request request, RequestCallbacks callbacks,
+    const Limits& limits, const Tokenizer* tokenizer) {
+  RETURN_IF_ERROR(CheckRequest(request, limits));
+  ASSIGN_OR_RETURN(Sampler sampler, Sampler::Create(request.generate.sampling));
+  return std::unique_ptr<ActiveRequest>(
+      new ActiveRequest(id, std::move(request), std::move(callbacks), limits,
+                        tokenizer, std::move(sampler)));
+}
+
+ActiveRequest::ActiveRequest(RequestId id, Request request,
+                             RequestCallbacks callbacks, const Limits& limits,
+                             const Tokenizer* tokenizer, Sampler sampler)
+    : id_(id),
+      request_(std::move(request)),
+      callbacks_(std::move(callbacks)),
+      limits_(limits),
+      tokenizer_(*tokenizer),
+      sampler_(std::move(sampler)),
+      stream_(request_.generate.stop) {
+  state_.tokens = request_.generate.prompt;
+  const bool scores_prompt = request_.echo && request_.logprobs;
+  state_.logits_from = scores_prompt ? 0 : std::ssize(state_.tokens) - 1;
+  result_.prompt_tokens = std::ssize(state_.tokens);
+  for (const TokenId token : state_.tokens) sampler_.Accept(token);
+}
+
+bool ActiveRequest::Begin() {
+  if (std::exchange(begun_, true)) return false;
+  result_.queued_seconds =
+      std::chrono::duration<double>(Clock::now() - submitted_).count();
+  return true;
+}
+
+Status ActiveRequest::TakeLogits(int64_t index, std::span<const float> logits) {
+  if (finished_) return absl::OkStatus();
+  logits = logits.first(static_cast<size_t>(limits_.vocab));
+  const auto best = static_cast<size_t>(request_.logprobs.value_or(0));
+  const auto next = static_cast<size_t>(index) + 1;
+  if (next < state_.tokens.size()) {
+    result_.prompt_scores.push_back(
+        ScoreToken(logits, state_.tokens[next], best));
+    return absl::OkStatus();
+  }
+  if (request_.generate.max_tokens == 0) {
+    Finish(FinishReason::kLength);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const TokenId token, sampler_.Sample(logits, limits_.vocab));
+  if (!request_.generate.ignore_end_of_generation &&
+      tokenizer_.IsEndOfGeneration(token)) {
+    Finish(FinishReason::kEndOfGeneration);
+    return absl::OkStatus();
+  }
+  if (request_.logprobs)
+    result_.generated_scores.push_back(ScoreToken(logits, token, best));
+  Accept(token);
+  return absl::OkStatus();
+}
+
+void ActiveRequest::Accept(TokenId token) {
+  sampler_.Accept(token);
+  GenerateResult& generated = result_.generated;
+  generated.tokens.push_back(token);
+  Emit(stream_.Push(tokenizer_.Decode(token)));
+  if (stream_.stopped()) return Finish(FinishReason::kStopString);
+  const int64_t length = std::ssize(state_.tokens) + 1;
+  if (std::ssize(generated.tokens) == request_.generate.max_tokens ||
+      length > limits_.context)
+    return Finish(FinishReason::kLength);
+  state_.tokens.push_back(token);
+}
+
+void ActiveRequest::Finish(FinishReason reason) {
+  result_.generated.finish = reason;
+  finished_ = true;
+}
+
+void ActiveRequest::Emit(const std::string& text) {
+  if (text.empty()) return;
+  result_.generated.text += text;
+  if (callbacks_.on_text) callbacks_.on_text(text);
+}
+
+void ActiveRequest::Deliver(const Status& status) {
+  Emit(stream_.Flush());
+  result_.status = status;
+  result_.reused_tokens = state_.reused_tokens;
+  result_.put_back = state_.put_back;
+  result_.seconds =
+      std::chrono::duration<double>(Clock::now() - submitted_).count();
+  if (callbacks_.on_done) callbacks_.on_done(std::move(result_));
+}
+
+}  // namespace coldstream

@@ -1,0 +1,78 @@
+// What is asked of a model, and what comes of it.
+#ifndef COLDSTREAM_RUNTIME_REQUEST_H_
+#define COLDSTREAM_RUNTIME_REQUEST_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/log_probabilities.h"
+#include "runtime/sampler.h"
+#include "runtime/tokenizer.h"
+
+namespace coldstream {
+
+struct GenerateRequest {
+  std::vector<TokenId> prompt;  // BOS included if wanted; at least one token
+  int64_t max_tokens = 128;     // -1: until the context is full
+  SamplingOptions sampling;
+  std::vector<std::string> stop;  // ends the text; not part of it
+  bool ignore_end_of_generation = false;
+};
+
+enum class FinishReason {
+  kEndOfGeneration,  // the model said so
+  kStopString,
+  kLength,  // max_tokens, or the context is full
+};
+const char* FinishReasonName(FinishReason reason);  // "stop", "stop", "length"
+
+struct GenerateResult {
+  std::vector<TokenId> tokens;  // end-of-generation token not included
+  std::string text;
+  FinishReason finish = FinishReason::kLength;
+};
+
+inline constexpr int kMostLogprobs = 100;
+
+// One of many that an engine works on at once (Engine::Submit).
+struct Request {
+  GenerateRequest generate;
+  // Scores of the tokens, with so many of the best ones beside each; 0 to
+  // kMostLogprobs.
+  std::optional<int> logprobs = std::nullopt;
+  // Scores of the prompt's tokens too; with max_tokens 0 of them alone.
+  bool echo = false;
+};
+
+struct RequestResult {
+  Status status;  // why it ended early; what was generated until then is there
+  GenerateResult generated;
+  // Of the prompt's second token and all behind it, and of what was generated.
+  std::vector<TokenScore> prompt_scores;
+  std::vector<TokenScore> generated_scores;
+  int64_t prompt_tokens = 0;
+  int64_t reused_tokens = 0;  // whose keys and values were there already
+  int64_t put_back = 0;  // times it had to make room and was computed again
+  double queued_seconds = 0;  // until its first pass
+  double seconds = 0;         // from Submit to the end
+};
+
+// Called on the engine's thread, which goes on when they return: a slow one
+// slows the engine down. Must not throw or call the engine, but for Cancel.
+struct RequestCallbacks {
+  // Text that may be shown: whole characters, no stop strings. May be empty.
+  std::function<void(std::string_view text)> on_text;
+  // Once, after the last text.
+  std::function<void(RequestResult result)> on_done;
+};
+
+using RequestId = uint64_t;
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_RUNTIME_REQUEST_H_
