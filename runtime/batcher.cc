@@ -78,7 +78,8 @@ void Batcher::Cancel(RequestId id) {
 void Batcher::Drain() {
   std::unique_lock lock(mutex_);
   const RequestId last = last_id_;
-  changed_.wait(lock, [&] { return alive_.empty() || *alive_.begin() > last; });
+  changed_.wait(
+      lock, [&] { return alive_.empty() ? !in_run_ : *alive_.begin() > last; });
 }
 
 BatchStats Batcher::stats() const {
@@ -97,13 +98,20 @@ void Batcher::Run() {
         return stop_ || !submitted_.empty() || !scheduler_.empty();
       });
       if (stop_) break;
+      in_run_ = true;
     }
     TakeSubmitted();
     EndCancelled();
-    if (scheduler_.empty()) continue;
-    const Status status =
-        core_->RunPasses(this, std::numeric_limits<int64_t>::max());
-    if (!status.ok()) EndAll(status);
+    if (!scheduler_.empty()) {
+      const Status status =
+          core_->RunPasses(this, std::numeric_limits<int64_t>::max());
+      if (!status.ok()) EndAll(status);
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      in_run_ = false;
+    }
+    changed_.notify_all();
   }
   TakeSubmitted();
   while (!active_.empty())

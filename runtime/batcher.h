@@ -46,7 +46,8 @@ class Batcher final : private PassClient {
                              WhenFull when_full);
   // Ends it with Cancelled within a pass; nothing if it has ended.
   void Cancel(RequestId id);
-  // Waits until every request submitted so far has ended.
+  // Waits until every request submitted so far has ended, and, if there are no
+  // others, until the engine rests.
   void Drain();
 
   BatchStats stats() const;
@@ -85,6 +86,7 @@ class Batcher final : private PassClient {
   RequestId last_id_ = 0;
   BatchStats stats_;
   bool stop_ = false;
+  bool in_run_ = false;  // passes are being run
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

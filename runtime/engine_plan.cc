@@ -41,8 +41,14 @@ Status FillBatchDefaults(EngineOptions* options) {
                              options->max_sequences, 1, options->batch_tokens));
   RETURN_IF_ERROR(CheckRange("the length of the queue", options->queue_length,
                              1, int64_t{1} << 31));
-  if (options->kv_tokens == 0)
-    options->kv_tokens = options->context * options->max_sequences;
+  if (options->kv_tokens == 0) {
+    // Sequences do not share a block that is not full.
+    const int64_t blocks =
+        (options->context + kKvBlockTokens - 1) / kKvBlockTokens;
+    options->kv_tokens = options->max_sequences == 1
+                             ? options->context
+                             : options->max_sequences * blocks * kKvBlockTokens;
+  }
   RETURN_IF_ERROR(CheckRange("the number of positions in the KV cache",
                              options->kv_tokens, 1, int64_t{1} << 40));
   // A sequence must fit in alone, and a pass hold no more than there is.

@@ -78,6 +78,7 @@ Row RowOf(const BenchMeasurement& m, int64_t run,
   row.Add("vram_bytes", m.vram ? std::optional(m.vram->budget) : std::nullopt);
   row.Add("upload_bytes",
           m.vram ? std::optional(m.vram->pass_read_bytes) : std::nullopt);
+  row.Add("sequences", m.sequences);
   row.Add("threads", int64_t{m.threads});
   row.Add("isa", m.isa);
   row.Add("io_backend", m.io_backend);

@@ -7,6 +7,7 @@ namespace {
 
 constexpr int64_t kMaxTokens = int64_t{1} << 24;
 constexpr int64_t kMaxRuns = 1000;
+constexpr int64_t kMaxSequences = 4096;
 constexpr double kMaxProbeSeconds = 60;
 
 void AddRunFlags(CLI::App& app, BenchFlags* flags) {
@@ -18,6 +19,13 @@ void AddRunFlags(CLI::App& app, BenchFlags* flags) {
   app.add_option("-n,--n-gen", flags->generated_tokens,
                  "Tokens to generate after it; 0: none")
       ->transform(IntegerIn(0, kMaxTokens))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option(
+         "--parallel", flags->sequences,
+         "-np N: sequences at once, each with -p and -n tokens, in one sweep "
+         "of the weights")
+      ->transform(IntegerIn(1, kMaxSequences))
       ->type_name("N")
       ->capture_default_str();
   app.add_option("-r,--repetitions", flags->runs, "Measured runs")

@@ -24,6 +24,7 @@ struct BenchFlags {
   StreamFlags stream;
   int64_t prompt_tokens = 128;               // -p; 0: no prompt is measured
   int64_t generated_tokens = 32;             // -n; 0: no generation is measured
+  int64_t sequences = 1;                     // -np
   int runs = 5;                              // -r
   int warmup = 1;                            // --warmup, at least 1
   CacheState cache = CacheState::kAsFound;   // --cold, --warm

@@ -138,6 +138,8 @@ Json SettingJson(const BenchMeasurement& m) {
   json["prompt_tokens"] = m.prompt_tokens;
   json["generated_tokens"] = m.generated_tokens;
   json["batch_tokens"] = m.batch_tokens;
+  json["sequences"] = m.sequences;
+  json["kv_bytes"] = (m.vram ? *m.vram : m.plan).fixed.kv;
   json["warmup"] = m.warmup;
   json["runs"] = m.runs.size();
   json["threads"] = m.threads;

@@ -44,8 +44,12 @@ const std::shared_ptr<File>& LargestFile(const Files& files) {
 EngineOptions OptionsFor(const BenchFlags& flags) {
   const int64_t positions = flags.prompt_tokens + flags.generated_tokens;
   EngineOptions options = EngineOptionsFrom(flags.stream, positions);
-  options.batch_tokens =
-      std::min(options.batch_tokens, std::max<int64_t>(flags.prompt_tokens, 1));
+  // Of a pass.
+  const int64_t most =
+      flags.sequences * std::max<int64_t>(flags.prompt_tokens, 1);
+  options.batch_tokens = std::min(options.batch_tokens, most);
+  options.max_sequences = std::min(flags.sequences, options.batch_tokens);
+  options.queue_length = flags.sequences;
   return options;
 }
 
@@ -191,6 +195,7 @@ class Bench {
     result_.io_chunk = options.reader.chunk_bytes;
     result_.prefetch_depth = engine.prefetch_depth();
     result_.batch_tokens = options.batch_tokens;
+    result_.sequences = flags_.sequences;
     result_.threads = engine.threads();
     result_.isa = engine.isa_name();
     result_.prompt_tokens = flags_.prompt_tokens;

@@ -44,6 +44,7 @@ struct BenchMeasurement {
   int prefetch_depth = 0;
   SettingsSource settings = SettingsSource::kDefault;  // of the three above
   int64_t batch_tokens = 0;
+  int64_t sequences = 1;
   int threads = 0;
   std::string isa;
   int64_t prompt_tokens = 0;

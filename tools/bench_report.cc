@@ -118,10 +118,11 @@ std::string SettingText(const BenchMeasurement& m) {
   text += absl::StrFormat(
       "runs        %d measured after %d of warm-up, whose first pass loads the "
       "resident weights\n"
-      "            %d prompt tokens, %d a pass; then %d generated; %s, %d "
+      "            %s%d prompt tokens, %d a pass; then %d generated; %s, %d "
       "threads\n",
-      m.runs.size(), m.warmup, m.prompt_tokens, m.batch_tokens,
-      m.generated_tokens, m.isa, m.threads);
+      m.runs.size(), m.warmup,
+      m.sequences > 1 ? absl::StrFormat("%d sequences of ", m.sequences) : "",
+      m.prompt_tokens, m.batch_tokens, m.generated_tokens, m.isa, m.threads);
   return text;
 }
 

@@ -4,10 +4,13 @@
 // generated tokens one a pass, greedy, past any end of generation. Prompt and
 // generation are two calls, so that their counts are apart; nothing is read
 // ahead from the one into the other.
+// With -np sequences every one of them does so, all at once, with a prompt of
+// its own.
 // Errors: those of Evaluate and Generate.
 #ifndef COLDSTREAM_TOOLS_BENCH_RUNNER_H_
 #define COLDSTREAM_TOOLS_BENCH_RUNNER_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,13 +40,20 @@ class BenchRunner {
   StatusOr<PhaseSample> Measure(const Body& body);
   StatusOr<PhaseSample> FeedPrompt();
   StatusOr<PhaseSample> Generate();
+  // The same of many sequences. `make`: the request of each.
+  StatusOr<PhaseSample> FeedPrompts();
+  StatusOr<PhaseSample> GenerateTogether();
+  StatusOr<PhaseSample> RunTogether(const std::function<Request()>& make,
+                                    int64_t tokens_of_each);
+  std::vector<TokenId> NewPrompt(int64_t tokens);
 
   const BenchFlags& flags_;
   const ReadCounter& counter_;
-  const Engine& engine_;
+  Engine& engine_;
   StatusLine& status_;
-  const std::unique_ptr<Session> session_;
-  const std::vector<TokenId> tokens_;  // the prompt, and one more
+  const std::unique_ptr<Session> session_;  // null for many sequences
+  const std::vector<TokenId> tokens_;       // the prompt, and one more
+  uint64_t prompts_made_ = 0;
   std::optional<BenchRun> last_;
 };
 

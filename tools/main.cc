@@ -1,12 +1,17 @@
 // The coldstream command: picks the subcommand, catches what others throw and
 // turns it all into an exit code (0, 1 failed, 2 usage, 130 interrupted).
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "tools/command.h"
+#include "tools/llama_names.h"
 
 namespace coldstream {
 namespace {
@@ -26,7 +31,10 @@ ExitCode Main(int argc, char** argv) {
   CommandBody chosen;
   for (const AddCommand add : kCommands) add(app, &chosen);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> arguments =
+        WithLongNames({argv + std::min(argc, 1), argv + argc});
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     // Help and the version come this way too, with code 0.
     return app.exit(error, std::cout, std::cerr) == 0 ? ExitCode::kOk

@@ -162,6 +162,7 @@ TEST_F(BatcherTest, EveryRequestComesOutAsAloneInAnyCompany) {
       put_back += result.put_back;
       reused += result.reused_tokens;
     }
+    engine->Drain();
     const BatchStats stats = engine->batch_stats();
     EXPECT_EQ(stats.finished, static_cast<int64_t>(kRequests));
     EXPECT_EQ(stats.running + stats.waiting + stats.failed, 0);

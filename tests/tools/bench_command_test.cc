@@ -181,6 +181,20 @@ TEST_F(BenchCommandTest, APhaseOfNoTokensIsLeftOut) {
   EXPECT_EQ(generation_only["generation"]["tokens"], 3);
 }
 
+// A sweep of the weights serves all of them.
+TEST_F(BenchCommandTest, SequencesAtOnceShareTheirPasses) {
+  const auto one = Report({"--ram", kStreamed});
+  const auto many = Report({"--ram", "40M", "-np", "6", "-b", "15"});
+  EXPECT_EQ(many["sequences"], 6);
+  const auto& generation = many["generation"];
+  EXPECT_EQ(generation["tokens"], 6 * 3);
+  // Two runs; a prompt's pass gives the first token.
+  EXPECT_EQ(generation["passes"], 2 * 3);
+  EXPECT_EQ(generation["passes"], one["generation"]["passes"]);
+  EXPECT_EQ(many["prompt"]["tokens"], 6 * 5);
+  EXPECT_EQ(many["prompt"]["passes"], 2 * 2);
+}
+
 TEST_F(BenchCommandTest, CsvHasARowPerRun) {
   for (const std::vector<std::string>& how :
        std::vector<std::vector<std::string>>{{"--csv"}, {"-o", "csv"}}) {
