@@ -2,11 +2,15 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "base/trace.h"
 
 namespace coldstream {
 
 Decoder::Decoder(const Parts& parts)
-    : parts_(parts), rope_(parts.config->rope) {
+    : parts_(parts),
+      rope_(parts.config->rope),
+      main_{parts.ops, parts.workspace},
+      host_{parts.host.ops, parts.host.workspace, parts.host.vectors} {
   const auto tokens = static_cast<size_t>(parts.workspace->max_tokens);
   ids_.reserve(tokens);
   positions_.reserve(tokens);
@@ -16,22 +20,28 @@ Decoder::Decoder(const Parts& parts)
   logit_tokens_.reserve(static_cast<size_t>(parts.workspace->max_logit_rows));
 }
 
-Status Decoder::Begin(const Batch& batch) {
-  Workspace& work = *parts_.workspace;
-  CHECK(!batch.empty() && batch.size() <= static_cast<size_t>(work.max_tokens));
+Status Decoder::Begin(const Batch& batch, Phase phase) {
+  const Workspace& main = *main_.workspace;
+  CHECK(!batch.empty() && batch.size() <= static_cast<size_t>(main.max_tokens));
   DescribeTokens(batch);
-  CHECK(logit_rows() <= work.max_logit_rows);
-  rope_.Fill(positions_, work.rope);
-  RETURN_IF_ERROR(parts_.ops->BeginPass(
-      {.positions = positions_,
-       .sequence = sequence_,
-       .block_begin = block_begin_,
-       .blocks = blocks_,
-       .rope = {work.rope, batch.size() * static_cast<size_t>(rope_.rot_dim())},
-       .logit_rows = logit_tokens_}));
+  CHECK(logit_rows() <= main.max_logit_rows);
+  rope_.Fill(positions_, main.rope);
+  const PassTokens tokens_of_pass = {
+      .positions = positions_,
+      .sequence = sequence_,
+      .block_begin = block_begin_,
+      .blocks = blocks_,
+      .rope = {main.rope, batch.size() * static_cast<size_t>(rope_.rot_dim())},
+      .logit_rows = logit_tokens_};
+  RETURN_IF_ERROR(main_.ops->BeginPass(tokens_of_pass));
+  if (host_.ops != nullptr)
+    RETURN_IF_ERROR(host_.ops->BeginPass(tokens_of_pass));
+  phase_ = phase;
+  side_ = SideOf(kVectorUnit + 1);  // where the first layer begins
+  const Workspace& work = *side_->workspace;
   RETURN_IF_ERROR(parts_.embedding->Read(ids_, *parts_.host_ops, *parts_.reader,
                                          work.host_x));
-  return parts_.ops->CopyIn(work.x, work.host_x,
+  return side_->ops->CopyIn(work.x, work.host_x,
                             tokens() * parts_.config->hidden);
 }
 
@@ -58,22 +68,71 @@ void Decoder::DescribeTokens(const Batch& batch) {
 
 std::span<const float> Decoder::logits(int64_t row) const {
   const auto vocab = static_cast<size_t>(parts_.config->vocab_rows);
-  return {parts_.workspace->host_logits + static_cast<size_t>(row) * vocab,
+  return {main_.workspace->host_logits + static_cast<size_t>(row) * vocab,
           vocab};
+}
+
+CpuWork Decoder::cpu_work() const {
+  return {cpu_units_.load(), static_cast<double>(cpu_ns_.load()) * 1e-9};
+}
+
+Decoder::Side* Decoder::SideOf(int unit) {
+  const Placement* const placement = parts_.host.placement;
+  const bool on_cpu = host_.ops != nullptr && placement->OnCpu(unit, phase_);
+  return on_cpu ? &host_ : &main_;
 }
 
 Status Decoder::RunUnit(int unit, const std::byte* buffer) {
   if (unit == kVectorUnit) {
-    vectors_ = buffer;  // pinned: it stays where it is
+    main_.vectors = buffer;  // pinned: it stays where it is
     return absl::OkStatus();
   }
+  const MatrixRows& first =
+      parts_.map->matrices[static_cast<size_t>(unit)].front();
+  // Without rows for it, the head is not computed.
+  if (first.kind == MatrixKind::kHead && logit_rows() == 0)
+    return absl::OkStatus();
+  Side* const side = SideOf(unit);
+  if (side != side_) RETURN_IF_ERROR(MoveTo(side, first));
+  if (side == &main_) return RunMatrices(unit, buffer);
+  const int64_t begin_ns = TraceNow();
+  const Status status = RunMatrices(unit, buffer);
+  ++cpu_units_;
+  cpu_ns_ += TraceNow() - begin_ns;
+  return status;
+}
+
+Status Decoder::MoveTo(Side* side, const MatrixRows& rows) {
+  CHECK(rows.row_begin == 0 &&
+        (rows.kind == MatrixKind::kQ || rows.kind == MatrixKind::kGate ||
+         (rows.kind == MatrixKind::kHead && side == &main_)));
+  const Workspace& from = *side_->workspace;
+  const Workspace& to = *side->workspace;
+  const int64_t count = tokens() * parts_.config->hidden;
+  // With a parallel residual the FFN works on the attention's norm.
+  const bool with_norm = rows.kind == MatrixKind::kGate &&
+                         parts_.config->architecture->parallel_residual;
+  side_ = side;
+  if (side == &main_) {
+    // What is copied stays: the host's next change of it comes after a wait for
+    // the device, below or at the end of the pass.
+    if (with_norm)
+      RETURN_IF_ERROR(main_.ops->CopyIn(to.normed, from.normed, count));
+    return main_.ops->CopyIn(to.x, from.x, count);
+  }
+  if (with_norm)
+    RETURN_IF_ERROR(main_.ops->CopyOut(to.normed, from.normed, count));
+  RETURN_IF_ERROR(main_.ops->CopyOut(to.x, from.x, count));
+  return main_.ops->WaitForCopies();
+}
+
+Status Decoder::RunMatrices(int unit, const std::byte* buffer) {
   for (const MatrixRows& rows :
        parts_.map->matrices[static_cast<size_t>(unit)]) {
-    if (rows.kind == MatrixKind::kHead && logit_rows() == 0) continue;
     const size_t layer = static_cast<size_t>(rows.layer);
     if (rows.row_begin == 0) RETURN_IF_ERROR(SetInput(rows.kind, layer));
     const Output out = OutputOf(rows.kind, layer);
-    RETURN_IF_ERROR(parts_.ops->Matmul(
+    RETURN_IF_ERROR(side_->ops->Matmul(
         Resolve(rows.weight, parts_.map->units[static_cast<size_t>(unit)],
                 buffer),
         out.values + rows.row_begin, out.stride));
@@ -83,8 +142,13 @@ Status Decoder::RunUnit(int unit, const std::byte* buffer) {
 }
 
 Status Decoder::End() {
-  RETURN_IF_ERROR(parts_.ops->Finish());
-  const int layer = parts_.ops->first_not_finite();
+  RETURN_IF_ERROR(main_.ops->Finish());
+  int layer = main_.ops->first_not_finite();
+  if (host_.ops != nullptr) {
+    RETURN_IF_ERROR(host_.ops->Finish());
+    const int on_host = host_.ops->first_not_finite();
+    if (layer < 0 || (on_host >= 0 && on_host < layer)) layer = on_host;
+  }
   if (layer < 0) return absl::OkStatus();
   if (layer == parts_.config->layer_count()) {
     return absl::InternalError(
@@ -98,11 +162,11 @@ Status Decoder::End() {
 }
 
 Status Decoder::SetInput(MatrixKind kind, size_t layer) {
-  const Workspace& work = *parts_.workspace;
+  const Workspace& work = *side_->workspace;
   const ModelConfig& config = *parts_.config;
   const LayerShape& shape = config.layers[layer];
   const LayerVectors& vectors = parts_.map->layers[layer];
-  PassOps& ops = *parts_.ops;
+  PassOps& ops = *side_->ops;
   switch (kind) {
     case MatrixKind::kQ:
       RETURN_IF_ERROR(Normalise(vectors.attn_norm));
@@ -129,7 +193,7 @@ Status Decoder::SetInput(MatrixKind kind, size_t layer) {
 }
 
 Decoder::Output Decoder::OutputOf(MatrixKind kind, size_t layer) const {
-  const Workspace& work = *parts_.workspace;
+  const Workspace& work = *side_->workspace;
   const ModelConfig& config = *parts_.config;
   const LayerShape& shape = config.layers[layer];
   switch (kind) {
@@ -155,8 +219,8 @@ Decoder::Output Decoder::OutputOf(MatrixKind kind, size_t layer) const {
 Status Decoder::UseOutput(MatrixKind kind, int64_t layer) {
   const LayerShape& shape = parts_.config->layers[static_cast<size_t>(layer)];
   const LayerVectors& vectors = parts_.map->layers[static_cast<size_t>(layer)];
-  const Workspace& work = *parts_.workspace;
-  PassOps& ops = *parts_.ops;
+  const Workspace& work = *side_->workspace;
+  PassOps& ops = *side_->ops;
   switch (kind) {
     case MatrixKind::kQ:
       return AddBias(vectors.q_bias, work.q);
@@ -184,44 +248,44 @@ Status Decoder::UseOutput(MatrixKind kind, int64_t layer) {
 
 StatusOr<const float*> Decoder::LoadVector(const WeightRef& ref) {
   const TensorView view =
-      Resolve(ref, parts_.map->units[kVectorUnit], vectors_);
+      Resolve(ref, parts_.map->units[kVectorUnit], side_->vectors);
   if (view.type == DType::kF32 &&
       reinterpret_cast<uintptr_t>(view.data) % alignof(float) == 0)
     return reinterpret_cast<const float*>(view.data);
-  RETURN_IF_ERROR(parts_.ops->Dequantize(view, parts_.workspace->vector));
-  return parts_.workspace->vector;
+  RETURN_IF_ERROR(side_->ops->Dequantize(view, side_->workspace->vector));
+  return side_->workspace->vector;
 }
 
 Status Decoder::Normalise(const WeightRef& ref) {
   ASSIGN_OR_RETURN(const float* weight, LoadVector(ref));
   const ModelConfig& config = *parts_.config;
-  return parts_.ops->Norm(config.architecture->norm, parts_.workspace->x,
+  return side_->ops->Norm(config.architecture->norm, side_->workspace->x,
                           weight, config.norm_epsilon, tokens(), config.hidden,
-                          parts_.workspace->normed);
+                          side_->workspace->normed);
 }
 
 Status Decoder::NormaliseLogitRows() {
   ASSIGN_OR_RETURN(const float* weight, LoadVector(parts_.map->final_norm));
   const ModelConfig& config = *parts_.config;
-  return parts_.ops->NormLogitRows(
-      config.architecture->norm, parts_.workspace->x, weight,
-      config.norm_epsilon, config.hidden, parts_.workspace->head_in);
+  return side_->ops->NormLogitRows(
+      config.architecture->norm, side_->workspace->x, weight,
+      config.norm_epsilon, config.hidden, side_->workspace->head_in);
 }
 
 Status Decoder::AddBias(const WeightRef& bias, float* out) {
   if (!bias.present()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const float* values, LoadVector(bias));
-  return parts_.ops->AddBias(values, tokens(), bias.cols, out);
+  return side_->ops->AddBias(values, tokens(), bias.cols, out);
 }
 
 Status Decoder::AddToResidual(const float* x) {
-  return parts_.ops->Add(x, tokens() * parts_.config->hidden,
-                         parts_.workspace->x);
+  return side_->ops->Add(x, tokens() * parts_.config->hidden,
+                         side_->workspace->x);
 }
 
 Status Decoder::RotateStoreAndAttend(const LayerShape& shape, int64_t layer) {
-  const Workspace& work = *parts_.workspace;
-  PassOps& ops = *parts_.ops;
+  const Workspace& work = *side_->workspace;
+  PassOps& ops = *side_->ops;
   const RopePairing pairing = parts_.config->architecture->rope;
   const KvLayer cache = parts_.cache->Layer(layer);
   RETURN_IF_ERROR(ops.Rope(work.q, shape.heads, shape.key_dim, pairing));
@@ -232,8 +296,8 @@ Status Decoder::RotateStoreAndAttend(const LayerShape& shape, int64_t layer) {
 
 Status Decoder::FinishLogits() {
   const ModelConfig& config = *parts_.config;
-  const Workspace& work = *parts_.workspace;
-  PassOps& ops = *parts_.ops;
+  const Workspace& work = *side_->workspace;
+  PassOps& ops = *side_->ops;
   const int64_t count = logit_rows() * config.vocab_rows;
   if (config.logit_scale != 1)
     RETURN_IF_ERROR(ops.Scale(config.logit_scale, count, work.logits));

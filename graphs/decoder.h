@@ -7,10 +7,17 @@
 // A pass: Begin(batch), RunUnit for every unit in order, End; logits() holds
 // until the next Begin. What happens where is the business of PassOps: on the
 // CPU each call has done its work, on CUDA it has queued it until End.
-// Not thread-safe.
+//
+// Beside a device the CPU may compute the attention or the FFN of some layers
+// (scheduler/placement.h): then the residual stream crosses to it and back,
+// [T, hidden] floats, where the weights would have. The host waits for the
+// device at each crossing to the CPU, and at no other time.
+//
+// Not thread-safe but for cpu_work().
 #ifndef COLDSTREAM_GRAPHS_DECODER_H_
 #define COLDSTREAM_GRAPHS_DECODER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -27,11 +34,28 @@
 #include "kernels/ops.h"
 #include "kernels/pass_ops.h"
 #include "kernels/rope_table.h"
+#include "scheduler/placement.h"
 
 namespace coldstream {
 
+// Units that the CPU computed beside a device, since the decoder was made.
+struct CpuWork {
+  int64_t units = 0;
+  double seconds = 0;  // waiting for the device not counted
+};
+
 class Decoder {
  public:
+  // The CPU beside a device.
+  struct HostSide {
+    PassOps* ops = nullptr;  // null: there is none
+    Workspace* workspace = nullptr;
+    // The vector unit in host memory, there when the first unit runs.
+    const std::byte* vectors = nullptr;
+    // Whole halves of layers, never the head. The attention of a layer is on
+    // the side that its part of the cache is on, whatever the phase.
+    const Placement* placement = nullptr;
+  };
   // What a decoder works with; all of it must outlive the decoder.
   struct Parts {
     const ModelConfig* config;
@@ -42,16 +66,19 @@ class Decoder {
     KvCache* cache;
     Workspace* workspace;
     EmbeddingRows* embedding;
+    HostSide host = {};
   };
   explicit Decoder(const Parts& parts);
 
   // Takes the tokens of a pass and reads their embedding rows. The batch has
   // 1..workspace.max_tokens tokens, at most max_logit_rows of which want
-  // logits. Errors: InvalidArgument (token id), the reader's.
-  Status Begin(const Batch& batch);
+  // logits. `phase`: which of the host side's placements holds for the pass.
+  // Errors: InvalidArgument (token id), the reader's.
+  Status Begin(const Batch& batch, Phase phase = Phase::kDecode);
 
-  // `weights`: the unit's buffer in the device's memory; it must stay as it is
-  // until the work queued by this call is done. Errors: the device's.
+  // `weights`: the unit's buffer in the memory of the side that computes it; it
+  // must stay as it is until the work queued by this call is done. Errors: the
+  // device's.
   Status RunUnit(int unit, const std::byte* weights);
 
   // Waits for the pass. Errors: Internal naming the first layer whose output
@@ -64,12 +91,23 @@ class Decoder {
   }
   std::span<const float> logits(int64_t row) const;
 
+  CpuWork cpu_work() const;  // any thread
+
  private:
+  struct Side {
+    PassOps* ops = nullptr;
+    Workspace* workspace = nullptr;
+    const std::byte* vectors = nullptr;
+  };
   // Where the rows of a product go: [tokens, stride] floats.
   struct Output {
     float* values = nullptr;
     int64_t stride = 0;
   };
+  Side* SideOf(int unit);
+  // Takes what the half that begins with `rows` works on to `side`.
+  Status MoveTo(Side* side, const MatrixRows& rows);
+  Status RunMatrices(int unit, const std::byte* weights);
   // A pass is these three for every matrix: what it is multiplied with, where
   // its rows go, and what is done once they are all there.
   Status SetInput(MatrixKind kind, size_t layer);
@@ -94,7 +132,12 @@ class Decoder {
 
   const Parts parts_;
   RopeTable rope_;
-  const std::byte* vectors_ = nullptr;  // unit 0, since it was first run
+  Side main_;            // the device, or the CPU where it computes alone
+  Side host_;            // the CPU beside a device
+  Side* side_ = &main_;  // where the residual stream is
+  Phase phase_ = Phase::kDecode;
+  std::atomic<int64_t> cpu_units_{0};
+  std::atomic<int64_t> cpu_ns_{0};
   // Of the pass, by token or by sequence; see PassTokens.
   std::vector<int32_t> ids_;
   std::vector<int64_t> positions_;

@@ -1,6 +1,7 @@
 #include "graphs/kv_cache.h"
 
 #include "absl/strings/str_format.h"
+#include "base/check.h"
 #include "kernels/ops.h"
 
 namespace coldstream {
@@ -22,27 +23,45 @@ uint64_t BlockBytes(const LayerShape& layer) {
 
 }  // namespace
 
-uint64_t KvCache::BytesFor(const ModelConfig& config, int64_t tokens) {
+uint64_t KvCache::BytesFor(const ModelConfig& config, int64_t tokens,
+                           int64_t begin, int64_t end) {
   uint64_t bytes = 0;
-  for (const LayerShape& layer : config.layers)
-    bytes += BlockBytes(layer) * BlocksFor(tokens);
+  for (int64_t layer = begin; layer < end; ++layer)
+    bytes += BlockBytes(config.layers[static_cast<size_t>(layer)]) *
+             BlocksFor(tokens);
   return bytes;
 }
 
+uint64_t KvCache::BytesFor(const ModelConfig& config, int64_t tokens) {
+  return BytesFor(config, tokens, 0, config.layer_count());
+}
+
 StatusOr<KvCache> KvCache::Create(const ModelConfig& config, int64_t tokens,
-                                  Device* device) {
+                                  Device* device, int64_t host_layers,
+                                  Device* host) {
+  CHECK(host_layers == 0 || host != nullptr);
   KvCache cache;
   cache.config_ = &config;
+  ASSIGN_OR_RETURN(cache.memory_,
+                   device->Allocate(BytesFor(config, tokens, host_layers,
+                                             config.layer_count()),
+                                    "the KV cache"));
+  if (host_layers > 0) {
+    ASSIGN_OR_RETURN(cache.host_memory_,
+                     host->Allocate(BytesFor(config, tokens, 0, host_layers),
+                                    "the KV cache in host memory"));
+  }
   const uint64_t blocks = BlocksFor(tokens);
   cache.pool_ = KvBlockPool(static_cast<int64_t>(blocks), kKvBlockTokens);
-  uint64_t offset = 0;
-  for (const LayerShape& layer : config.layers) {
-    cache.layer_offset_.push_back(offset);
+  std::byte* base = cache.host_memory_.data();
+  for (int64_t i = 0; i < config.layer_count(); ++i) {
+    if (i == host_layers) base = cache.memory_.data();
+    const LayerShape& layer = config.layers[static_cast<size_t>(i)];
+    cache.layer_base_.push_back(base);
     cache.layer_block_.push_back(BlockBytes(layer));
     cache.values_offset_.push_back(HalfBytes(layer.kv_heads, layer.key_dim));
-    offset += BlockBytes(layer) * blocks;
+    base += BlockBytes(layer) * blocks;
   }
-  ASSIGN_OR_RETURN(cache.memory_, device->Allocate(offset, "the KV cache"));
   return cache;
 }
 
@@ -64,7 +83,7 @@ void KvCache::Release(KvSequence* sequence) {
 KvLayer KvCache::Layer(int64_t layer) const {
   const auto index = static_cast<size_t>(layer);
   const LayerShape& shape = config_->layers[index];
-  return {.base = memory_.data() + layer_offset_[index],
+  return {.base = layer_base_[index],
           .block_bytes = layer_block_[index],
           .values_offset = values_offset_[index],
           .heads = shape.heads,

@@ -3,8 +3,9 @@
 // A block holds kKvBlockTokens positions of one sequence in every layer, as f16
 // [kv_heads, kKvBlockTokens, dim] for keys and again for values. Sequences own
 // lists of blocks; blocks go back to the pool when a sequence is released.
-// On the CPU memory is mapped at Create and becomes resident as positions are
-// written.
+// Layers whose attention the CPU computes beside a device have theirs in host
+// memory; the blocks have the same numbers in every layer. On the CPU memory is
+// mapped at Create and becomes resident as positions are written.
 #ifndef COLDSTREAM_GRAPHS_KV_CACHE_H_
 #define COLDSTREAM_GRAPHS_KV_CACHE_H_
 
@@ -26,12 +27,16 @@ struct KvSequence {
 
 class KvCache {
  public:
-  // Room for `tokens` positions, rounded up to whole blocks, in the device's
-  // memory. `config` and the device must outlive the cache. Errors:
-  // ResourceExhausted.
+  // Room for `tokens` positions, rounded up to whole blocks: of the first
+  // `host_layers` layers in the memory of `host`, which may be null if that is
+  // 0, of the rest in the device's. `config` and the devices must outlive the
+  // cache. Errors: ResourceExhausted.
   static StatusOr<KvCache> Create(const ModelConfig& config, int64_t tokens,
-                                  Device* device);
-  // Bytes Create takes.
+                                  Device* device, int64_t host_layers = 0,
+                                  Device* host = nullptr);
+  // Bytes Create takes for layers [begin, end), or for all.
+  static uint64_t BytesFor(const ModelConfig& config, int64_t tokens,
+                           int64_t begin, int64_t end);
   static uint64_t BytesFor(const ModelConfig& config, int64_t tokens);
 
   // Gives the sequence blocks for positions up to `length`.
@@ -42,7 +47,7 @@ class KvCache {
   // Where the layer's blocks lie.
   KvLayer Layer(int64_t layer) const;
 
-  uint64_t bytes() const { return memory_.size(); }
+  uint64_t bytes() const { return memory_.size() + host_memory_.size(); }
   int64_t block_count() const { return pool_.block_count(); }
   // Whose blocks they are.
   KvBlockPool& pool() { return pool_; }
@@ -50,7 +55,8 @@ class KvCache {
  private:
   const ModelConfig* config_ = nullptr;
   DeviceMemory memory_;
-  std::vector<uint64_t> layer_offset_;   // bytes
+  DeviceMemory host_memory_;
+  std::vector<std::byte*> layer_base_;
   std::vector<uint64_t> layer_block_;    // bytes of one block
   std::vector<uint64_t> values_offset_;  // bytes from a block's start
   KvBlockPool pool_;

@@ -44,6 +44,7 @@ class CpuPassOps final : public PassOps {
   Status CopyOut(float* host, const float* x, int64_t n) override {
     return CopyIn(host, x, n);
   }
+  Status WaitForCopies() override { return absl::OkStatus(); }
 
   Status Dequantize(const TensorView& row, float* out) override {
     ops_.MatmulFor(row.type).dequantize(row.data, row.cols, out);

@@ -8,6 +8,9 @@
 //   ops->BeginPass(tokens);               // host arrays; stay until Finish
 //   ops->CopyIn(x, rows_of_embedding, n);
 //   ... Norm, SetInput, Matmul, Attend, ...
+//   ops->CopyOut(host_x, x, n);           // where the host goes on with it
+//   ops->WaitForCopies();
+//   ... and CopyIn again ...
 //   ops->CopyOut(host_logits, logits, n);
 //   ops->Finish();                        // now host_logits may be read
 //   ops->first_not_finite();
@@ -88,9 +91,12 @@ class PassOps {
 
   virtual Status BeginPass(const PassTokens& tokens) = 0;
 
-  // out[i] = host[i]. Host memory must stay until Finish.
+  // out[i] = host[i]. Host memory must stay until WaitForCopies or Finish.
   virtual Status CopyIn(float* out, const float* host, int64_t n) = 0;
   virtual Status CopyOut(float* host, const float* x, int64_t n) = 0;
+  // Waits, in the middle of a pass, until the copies called so far are done:
+  // what CopyOut brought may be read, what CopyIn took may change.
+  virtual Status WaitForCopies() = 0;
 
   // One row of weights of any type as floats.
   virtual Status Dequantize(const TensorView& row, float* out) = 0;

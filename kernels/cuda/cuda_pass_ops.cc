@@ -103,6 +103,8 @@ class CudaPassOps final : public PassOps {
                                reinterpret_cast<const std::byte*>(x),
                                static_cast<size_t>(n) * sizeof(float));
   }
+  // The copies are the last work of the stream, or close to it.
+  Status WaitForCopies() override { return stream_->Synchronize(); }
 
   Status Dequantize(const TensorView& row, float* out) override {
     return cuda::Dequantize(row, out, stream_);

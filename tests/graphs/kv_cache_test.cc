@@ -7,6 +7,7 @@
 
 #include "base/device.h"
 #include "kernels/ops.h"
+#include "tests/support/deferred_device.h"
 #include "tests/support/status_matchers.h"
 
 namespace coldstream {
@@ -59,6 +60,33 @@ TEST(KvCacheTest, BlocksOfOneSequenceAndLayerDoNotOverlap) {
   };
   fill(false);
   fill(true);
+}
+
+TEST(KvCacheTest, LayersOfTheHostLieInItsMemory) {
+  const ModelConfig config = Config();
+  for (int64_t host_layers = 0; host_layers <= 3; ++host_layers) {
+    const std::unique_ptr<Device> device =
+        CreateDeferredDevice({.memory_bytes = 1 << 20});
+    const std::unique_ptr<Device> host = CreateCpuDevice();
+    auto cache =
+        KvCache::Create(config, 256, device.get(), host_layers, host.get());
+    ASSERT_THAT(cache.status(), IsOk());
+    const uint64_t on_host = KvCache::BytesFor(config, 256, 0, host_layers);
+    const uint64_t on_device = KvCache::BytesFor(config, 256, host_layers, 3);
+    EXPECT_EQ(cache->bytes(), on_host + on_device);
+    EXPECT_EQ(on_host + on_device, KvCache::BytesFor(config, 256));
+    const auto info = device->MemoryInfo();
+    EXPECT_EQ(info->total - info->free, on_device);
+    const std::byte* next = nullptr;
+    for (int64_t layer = 0; layer < 3; ++layer) {
+      const KvLayer place = cache->Layer(layer);
+      // One after another, but for the step to the device.
+      if (next != nullptr && layer != host_layers) {
+        EXPECT_EQ(place.base, next) << layer;
+      }
+      next = place.base + 4 * place.block_bytes;
+    }
+  }
 }
 
 TEST(KvCacheTest, SequencesGetBlocksOfTheirOwnAndGiveThemBack) {

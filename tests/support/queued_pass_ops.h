@@ -13,7 +13,7 @@
 
 namespace coldstream {
 
-class QueuedPassOps final : public PassOps {
+class QueuedPassOps : public PassOps {
  public:
   static StatusOr<std::unique_ptr<PassOps>> Create(Device*, Stream* stream,
                                                    const PassLimits& limits) {
@@ -23,11 +23,15 @@ class QueuedPassOps final : public PassOps {
   static StatusOr<std::unique_ptr<PassOps>> CreateWith(
       const Ops* ops, Stream* stream, const PassLimits& limits) {
     auto queued = std::make_unique<QueuedPassOps>(stream);
-    ASSIGN_OR_RETURN(queued->ops_,
-                     CreateCpuPassOps(ops, &queued->parallel_, limits));
+    RETURN_IF_ERROR(queued->Open(ops, limits));
     return queued;
   }
   explicit QueuedPassOps(Stream* stream) : stream_(stream) {}
+  // Once, before anything else.
+  Status Open(const Ops* ops, const PassLimits& limits) {
+    ASSIGN_OR_RETURN(ops_, CreateCpuPassOps(ops, &parallel_, limits));
+    return absl::OkStatus();
+  }
 
   Status BeginPass(const PassTokens& tokens) override {
     return Queue([=](PassOps& ops) { return ops.BeginPass(tokens); });
@@ -42,6 +46,7 @@ class QueuedPassOps final : public PassOps {
                                reinterpret_cast<const std::byte*>(x),
                                static_cast<size_t>(n) * sizeof(float));
   }
+  Status WaitForCopies() override { return stream_->Synchronize(); }
   Status Dequantize(const TensorView& row, float* out) override {
     return Queue([=](PassOps& ops) { return ops.Dequantize(row, out); });
   }
