@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/byte_units.h"
 #include "base/prefault.h"
 #include "runtime/batcher.h"
 #include "runtime/engine_core.h"
@@ -142,14 +143,14 @@ Status EngineCore::TakeDeviceMemory() {
   const auto& units = model->weights().units;
   ASSIGN_OR_RETURN(const DeviceMemoryInfo memory, device->MemoryInfo());
   if (vram_plan->total() > memory.free) {
-    constexpr double kMiB = 1 << 20;
+    const auto mib = [](uint64_t bytes) {
+      return static_cast<double>(bytes) / static_cast<double>(kMiB);
+    };
     return absl::ResourceExhaustedError(absl::StrFormat(
         "--vram %.0fM: the model takes %.0f MiB of the device's memory but "
         "only %.0f of %.0f MiB are free; give a smaller --vram, or free some",
-        static_cast<double>(vram_plan->budget) / kMiB,
-        static_cast<double>(vram_plan->total()) / kMiB,
-        static_cast<double>(memory.free) / kMiB,
-        static_cast<double>(memory.total) / kMiB));
+        mib(vram_plan->budget), mib(vram_plan->total()), mib(memory.free),
+        mib(memory.total)));
   }
   ASSIGN_OR_RETURN(store, WeightStore::Create(units, *vram_plan, plan, device));
   ASSIGN_OR_RETURN(compute, device->NewStream());

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/align.h"
+#include "base/byte_units.h"
 #include "base/host_memory.h"
 #include "io/disk_identity.h"
 #include "scheduler/file_sweep.h"
@@ -22,7 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kLeastMemory = 8 * kMiB;
 constexpr uint64_t kSlots = 8;  // so that a chunk of any setting fits in one
 

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/byte_units.h"
 #include "scheduler/upload_model.h"
 #include "tools/byte_size.h"
 
 namespace coldstream {
 namespace {
 
-constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr double kWorthwhile = 1.01;
 
 int StagingBuffers(const Model& model, const EnginePlan& plan) {

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/align.h"
+#include "base/byte_units.h"
 #include "base/host_memory.h"
 #include "base/parallel.h"
 #include "tools/byte_size.h"
@@ -23,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 // Of the last-level caches: less, and the end of one pass feeds the next.
 constexpr uint64_t kLeastCaches = 2;
 constexpr uint64_t kWantedCaches = 4;

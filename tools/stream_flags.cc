@@ -1,6 +1,7 @@
 #include "tools/stream_flags.h"
 
 #include "absl/strings/str_format.h"
+#include "base/byte_units.h"
 #include "scheduler/memory_plan.h"
 #include "tools/option_checks.h"
 
@@ -10,8 +11,6 @@ namespace {
 constexpr int64_t kMaxContext = int64_t{1} << 24;
 constexpr int64_t kMaxBatch = int64_t{1} << 16;
 constexpr int64_t kMaxThreads = 1024;
-constexpr uint64_t kKiB = 1024;
-constexpr uint64_t kGiB = kKiB * kKiB * kKiB;
 constexpr uint64_t kMinRam = kKiB * kKiB;
 constexpr uint64_t kMaxRam = 64 * 1024 * kGiB;
 constexpr uint64_t kMinStaging = kKiB * kKiB;

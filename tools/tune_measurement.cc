@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/byte_units.h"
 #include "runtime/engine_plan.h"
 #include "runtime/profile_keys.h"
 #include "runtime/session.h"
@@ -16,7 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kProbeMemory = 64 * kMiB;
 constexpr uint64_t kLeastProbeMemory = 8 * kMiB;
 // A visit takes more passes than asked for where those are over too soon to say

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/byte_units.h"
 #include "tools/byte_size.h"
 
 namespace coldstream {
@@ -21,7 +22,6 @@ std::string Bar(double value, double best) {
 
 // As --io-chunk takes it: "512k", "2M".
 std::string ChunkText(uint64_t bytes) {
-  constexpr uint64_t kKiB = 1024;
   if (bytes % (kKiB * kKiB) == 0)
     return absl::StrFormat("%dM", bytes / kKiB / kKiB);
   return absl::StrFormat("%dk", bytes / kKiB);
@@ -191,8 +191,8 @@ nlohmann::ordered_json RowJson(const TuneMeasurement& tune, size_t index) {
 std::string TuneText(const TuneMeasurement& tune, const TuneSaved& saved) {
   std::string text = absl::StrFormat(
       "%s: %s of weights, budget %s, %d threads, on %s\n", tune.model,
-      FormatByteSize(tune.weight_bytes), BudgetText(tune.key),
-      tune.key.threads, tune.disk.Describe());
+      FormatByteSize(tune.weight_bytes), BudgetText(tune.key), tune.key.threads,
+      tune.disk.Describe());
   if (!tune.streams()) {
     absl::StrAppend(&text,
                     "All weights are resident at this budget: nothing streams "

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/byte_units.h"
 #include "gtest/gtest.h"
 #include "tests/support/deferred_device.h"
 #include "tests/support/status_matchers.h"
@@ -15,8 +16,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-constexpr uint64_t kMiB = 1 << 20;
 
 std::unique_ptr<Device> DeviceThatPins(uint64_t bytes) {
   return CreateDeferredDevice({.faults = {.pinned_bytes = bytes}});

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_units.h"
 #include "tests/support/temp_dir.h"
 
 namespace coldstream {
@@ -19,7 +20,6 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::Optional;
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr std::string_view kV1Unlimited = "9223372036854771712\n";
 
 // A /proc and a /sys/fs/cgroup of our own.

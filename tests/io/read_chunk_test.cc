@@ -2,14 +2,13 @@
 
 #include <vector>
 
+#include "base/byte_units.h"
 #include "gtest/gtest.h"
 #include "tests/support/pattern_file.h"
 
 namespace coldstream {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr DirectAlignment kAlign{.memory = 4096, .offset = 4096};
 
 // Destinations are only added to here, never written.

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/byte_units.h"
 #include "base/host_memory.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,7 +22,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kBlock = 4096;
-constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr int kSetup = 425;
 constexpr int kEnter = 426;
 constexpr int kRegister = 427;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_units.h"
 #include "tests/support/deferred_device.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/sanitizers.h"
@@ -18,7 +19,6 @@
 namespace coldstream {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kUnitBytes = 60000;
 
 EngineOptions OnDevice(uint64_t seed) {

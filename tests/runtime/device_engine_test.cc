@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_units.h"
 #include "runtime/engine_plan.h"
 #include "tests/support/deferred_device.h"
 #include "tests/support/golden_models.h"
@@ -24,7 +25,6 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 // More than any golden model needs.
 constexpr uint64_t kPlenty = 1024 * kMiB;
 // Units small enough for a golden model to have dozens.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/byte_units.h"
 #include "io/disk_identity.h"
 #include "tests/support/faulty_backend.h"
 #include "tests/support/pattern_file.h"
@@ -24,8 +25,6 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 DiskProbeOptions OnDisk(const SlowDisk& disk, double seconds) {
   DiskProbeOptions options{.seconds = seconds};

@@ -12,13 +12,11 @@
 #include <tuple>
 #include <vector>
 
+#include "base/byte_units.h"
 #include "tests/support/status_matchers.h"
 
 namespace coldstream {
 namespace {
-
-constexpr uint64_t kKiB = 1024;
-constexpr uint64_t kMiB = kKiB * kKiB;
 
 TuneSpace Space() {
   return {.prefetch_depths = {1, 2, 3, 4, 6, 8},
