@@ -120,8 +120,8 @@ std::optional<PairMerge> BpeTokenizer::FindMerge(TokenId left,
   return merge->second;
 }
 
-std::vector<TokenId> BpeTokenizer::Encode(std::string_view text,
-                                          SpecialTokens special) const {
+std::vector<TokenId> BpeTokenizer::EncodeRegions(std::string_view text,
+                                                 Regions regions) const {
   std::vector<TokenId> ids;
   PairMerger merger;
   PreTokenizer::Scratch scratch(pre_);
@@ -131,7 +131,7 @@ std::vector<TokenId> BpeTokenizer::Encode(std::string_view text,
     }
     EncodeWord(piece, &merger, &ids);
   };
-  splitter_.Split(table_, text, special,
+  splitter_.Split(table_, text, regions,
                   [&](const SpecialTokenSplitter::Fragment& fragment) {
                     if (fragment.token >= 0) {
                       ids.push_back(fragment.token);

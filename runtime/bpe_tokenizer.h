@@ -35,11 +35,13 @@ class BpeTokenizer : public VocabularyTokenizer {
   static StatusOr<std::unique_ptr<Tokenizer>> Create(
       const Metadata& metadata, const TokenizerOptions& options);
 
-  std::vector<TokenId> Encode(std::string_view text,
-                              SpecialTokens special) const override;
   std::string DecodeAll(const std::vector<TokenId>& ids) const override;
   std::string description() const override;
   uint64_t memory_bytes() const override;
+
+ protected:
+  std::vector<TokenId> EncodeRegions(std::string_view text,
+                                     Regions regions) const override;
 
  private:
   BpeTokenizer(Vocabulary vocabulary, PreTokenizer pre);

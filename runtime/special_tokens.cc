@@ -34,21 +34,25 @@ SpecialTokenSplitter::SpecialTokenSplitter(const TokenTable& table,
 }
 
 void SpecialTokenSplitter::Split(
-    const TokenTable& table, std::string_view text, SpecialTokens special,
+    const TokenTable& table, std::string_view text,
+    std::span<const Region> regions,
     absl::FunctionRef<void(const Fragment&)> use) const {
   size_t begin = 0;  // of the ordinary text not yet given out
   size_t pos = 0;
-  while (pos < text.size() && !entries_.empty()) {
-    const Entry* entry = LongestAt(table, text, pos, special);
-    if (entry == nullptr) {
-      ++pos;
-      continue;
+  for (const Region& region : regions) {
+    const std::string_view seen = text.substr(0, region.end);
+    while (pos < seen.size() && !entries_.empty()) {
+      const Entry* entry = LongestAt(table, seen, pos, region.special);
+      if (entry == nullptr) {
+        ++pos;
+        continue;
+      }
+      if (pos > begin) use({text.substr(begin, pos - begin), -1});
+      const size_t length = table.Text(entry->id).size();
+      use({text.substr(pos, length), entry->id});
+      pos += length;
+      begin = pos;
     }
-    if (pos > begin) use({text.substr(begin, pos - begin), -1});
-    const size_t length = table.Text(entry->id).size();
-    use({text.substr(pos, length), entry->id});
-    pos += length;
-    begin = pos;
   }
   if (begin < text.size()) use({text.substr(begin), -1});
 }

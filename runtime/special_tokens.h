@@ -2,8 +2,9 @@
 //
 // User-defined tokens are always matched; control tokens only where
 // SpecialTokens::kParse asks for it. The match that starts first wins, and of
-// those the longest. The texts are kept sorted, which serves as a trie: a step
-// over one byte of text narrows a range by binary search.
+// those the longest. No match reaches from one region of the text into another.
+// The texts are kept sorted, which serves as a trie: a step over one byte of
+// text narrows a range by binary search.
 //
 //   Text "a<|x|>b" with control token <|x|> = 7, kParse: "a", 7, "b".
 // Thread-safety: const methods may be called from several threads.
@@ -13,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -33,15 +35,22 @@ class SpecialTokenSplitter {
     TokenId token = -1;     // -1: ordinary text
   };
 
+  // Text up to `end`, from where the region before it ends.
+  struct Region {
+    size_t end = 0;
+    SpecialTokens special = SpecialTokens::kAsText;
+  };
+
   SpecialTokenSplitter() = default;
   // Texts are `table`'s; empty ones never match. Of equal texts one that is
   // always matched wins, then the lowest id.
   SpecialTokenSplitter(const TokenTable& table, std::vector<Entry> entries);
 
   // Calls `use` with the fragments of `text` in order; ordinary text is never
-  // empty. `table` is the constructor's.
+  // empty, and goes on over the ends of regions. `table` is the constructor's;
+  // the last region ends where `text` does.
   void Split(const TokenTable& table, std::string_view text,
-             SpecialTokens special,
+             std::span<const Region> regions,
              absl::FunctionRef<void(const Fragment&)> use) const;
 
   uint64_t memory_bytes() const { return entries_.capacity() * sizeof(Entry); }

@@ -171,11 +171,11 @@ Status SpmTokenizer::ReadScores(const FloatArray& scores) {
   return absl::OkStatus();
 }
 
-std::vector<TokenId> SpmTokenizer::Encode(std::string_view text,
-                                          SpecialTokens special) const {
+std::vector<TokenId> SpmTokenizer::EncodeRegions(std::string_view text,
+                                                 Regions regions) const {
   std::vector<TokenId> ids;
   bool at_start = true;
-  splitter_.Split(table_, text, special,
+  splitter_.Split(table_, text, regions,
                   [&](const SpecialTokenSplitter::Fragment& fragment) {
                     if (fragment.token >= 0) {
                       ids.push_back(fragment.token);

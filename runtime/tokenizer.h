@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,12 @@ using TokenId = int32_t;
 enum class SpecialTokens {
   kAsText,  // "<|im_end|>" in the text is ordinary characters
   kParse,   // ... becomes the control token
+};
+
+// A stretch of a longer text, and what special tokens in it mean.
+struct TextPiece {
+  std::string_view text;
+  SpecialTokens special = SpecialTokens::kAsText;
 };
 
 struct TokenizerOptions {
@@ -47,6 +54,13 @@ class Tokenizer {
   // and bytes that a vocabulary has no token for.
   virtual std::vector<TokenId> Encode(std::string_view text,
                                       SpecialTokens special) const = 0;
+
+  // Ids of the pieces put together, as if they were one text, but for special
+  // tokens: each is found only inside of one piece, and there as that piece
+  // says. So a chat's scaffolding becomes control tokens and what users wrote
+  // never does, also where the two meet.
+  virtual std::vector<TokenId> EncodePieces(
+      std::span<const TextPiece> pieces) const = 0;
 
   // The bytes a token stands for in running text. Control tokens and ids
   // outside the vocabulary (padding rows) are empty unless with_special.

@@ -131,6 +131,24 @@ StatusOr<Vocabulary> Vocabulary::FromMetadata(const Metadata& metadata,
   return v;
 }
 
+std::vector<TokenId> VocabularyTokenizer::Encode(std::string_view text,
+                                                 SpecialTokens special) const {
+  const SpecialTokenSplitter::Region whole = {text.size(), special};
+  return EncodeRegions(text, {&whole, 1});
+}
+
+std::vector<TokenId> VocabularyTokenizer::EncodePieces(
+    std::span<const TextPiece> pieces) const {
+  std::string text;
+  std::vector<SpecialTokenSplitter::Region> regions;
+  regions.reserve(pieces.size());
+  for (const TextPiece& piece : pieces) {
+    text += piece.text;
+    regions.push_back({text.size(), piece.special});
+  }
+  return EncodeRegions(text, regions);
+}
+
 std::string VocabularyTokenizer::Decode(TokenId id, bool with_special) const {
   if (!vocabulary_.Contains(id)) return "";
   if (vocabulary_.IsSpecial(id) && !with_special) return "";

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -62,6 +63,10 @@ struct Vocabulary {
 // are the bytes tokens stand for, ids [0, vocab_size) first.
 class VocabularyTokenizer : public Tokenizer {
  public:
+  std::vector<TokenId> Encode(std::string_view text,
+                              SpecialTokens special) const override;
+  std::vector<TokenId> EncodePieces(
+      std::span<const TextPiece> pieces) const override;
   std::string Decode(TokenId id, bool with_special) const override;
 
   int64_t vocab_size() const override {
@@ -78,6 +83,10 @@ class VocabularyTokenizer : public Tokenizer {
  protected:
   explicit VocabularyTokenizer(Vocabulary vocabulary)
       : vocabulary_(std::move(vocabulary)) {}
+
+  using Regions = std::span<const SpecialTokenSplitter::Region>;
+  virtual std::vector<TokenId> EncodeRegions(std::string_view text,
+                                             Regions regions) const = 0;
 
   // Builds the splitter from the finished table.
   void FindSpecialTokens();

@@ -25,10 +25,15 @@ struct Splitter {
   }
   // Ordinary text as it is, tokens as "#id".
   std::vector<std::string> Split(std::string_view text, SpecialTokens special) {
+    return SplitRegions(text, {{text.size(), special}});
+  }
+  std::vector<std::string> SplitRegions(
+      std::string_view text,
+      std::vector<SpecialTokenSplitter::Region> regions) {
     splitter = SpecialTokenSplitter(table, entries);
     std::vector<std::string> out;
     splitter.Split(
-        table, text, special, [&](const SpecialTokenSplitter::Fragment& f) {
+        table, text, regions, [&](const SpecialTokenSplitter::Fragment& f) {
           out.push_back(f.token < 0 ? std::string(f.text)
                                     : absl::StrFormat("#%d", f.token));
         });
@@ -94,6 +99,36 @@ TEST(SpecialTokensTest, ATokenCutOffByTheEndIsText) {
   s.Add("<end>", false);
   EXPECT_THAT(s.Split("a<end", SpecialTokens::kParse), ElementsAre("a<end"));
   EXPECT_THAT(s.Split("<<end>", SpecialTokens::kParse), ElementsAre("<", "#0"));
+}
+
+TEST(SpecialTokensTest, EachRegionSaysItselfWhatControlTokensAre) {
+  Splitter s;
+  s.Add("<x>", /*always=*/false);
+  EXPECT_THAT(s.SplitRegions("<x><x><x>", {{3, SpecialTokens::kParse},
+                                           {6, SpecialTokens::kAsText},
+                                           {9, SpecialTokens::kParse}}),
+              ElementsAre("#0", "<x>", "#0"));
+}
+
+TEST(SpecialTokensTest, NoTokenReachesFromOneRegionIntoAnother) {
+  Splitter s;
+  s.Add("<x>", false);
+  s.Add("<x", true);
+  EXPECT_THAT(s.SplitRegions("a<x>b", {{2, SpecialTokens::kParse},
+                                       {5, SpecialTokens::kParse}}),
+              ElementsAre("a<x>b"));
+  EXPECT_THAT(s.SplitRegions("a<x>b", {{3, SpecialTokens::kParse},
+                                       {5, SpecialTokens::kParse}}),
+              ElementsAre("a", "#1", ">b"));
+}
+
+TEST(SpecialTokensTest, OrdinaryTextGoesOnOverTheEndsOfRegions) {
+  Splitter s;
+  s.Add("<x>", false);
+  EXPECT_THAT(s.SplitRegions("abcd", {{1, SpecialTokens::kParse},
+                                      {1, SpecialTokens::kAsText},
+                                      {4, SpecialTokens::kAsText}}),
+              ElementsAre("abcd"));
 }
 
 }  // namespace

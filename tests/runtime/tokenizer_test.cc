@@ -166,6 +166,31 @@ TEST(TokenizerTest, TypesMustBeKnownAndFitTheTokens) {
   EXPECT_THAT(Tokenizer::Create(m), IsOk());
 }
 
+TEST(TokenizerTest, PiecesOfOrdinaryTextEncodeAsOneText) {
+  SmallBpe bpe("gpt-2");
+  const TokenId ab = bpe.Merge("a", "b");
+  SmallSpm spm;
+  spm.Add("\u2581a", -1);
+  const TextPiece pieces[] = {
+      {"a"}, {""}, {"b a", SpecialTokens::kParse}, {"b"}};
+  EXPECT_THAT(Make(bpe.Build())->EncodePieces(pieces),
+              ElementsAre(ab, ' ', ab));
+  const auto tokenizer = Make(spm.Build());
+  EXPECT_EQ(tokenizer->EncodePieces(pieces),
+            tokenizer->Encode("ab ab", SpecialTokens::kAsText));
+  EXPECT_THAT(tokenizer->EncodePieces({}), IsEmpty());
+}
+
+TEST(TokenizerTest, APieceSaysItselfWhetherControlTokensAreParsed) {
+  SmallBpe bpe("gpt-2");
+  const TokenId end = bpe.Add("<e>", TokenType::kControl);
+  const TextPiece pieces[] = {{"<e>", SpecialTokens::kParse},
+                              {"<e>", SpecialTokens::kAsText},
+                              {"<e>", SpecialTokens::kParse}};
+  EXPECT_THAT(Make(bpe.Build())->EncodePieces(pieces),
+              ElementsAre(end, '<', 'e', '>', end));
+}
+
 TEST(TokenizerTest, SeveralThreadsEncodeAtOnce) {
   SmallBpe bpe("llama-bpe");
   bpe.Merge("a", "b");
