@@ -32,17 +32,6 @@ EngineOptions OnDevice(uint64_t seed) {
   return options;
 }
 
-// The least device memory that the error for one byte names.
-uint64_t LeastVram(const Golden& golden, EngineOptions options) {
-  options.vram_bytes = 1;
-  const std::string error =
-      EvaluateGolden(golden, options, 1, kUnitBytes).status().ToString();
-  const std::string flag = "--vram ";
-  const size_t at = error.find(flag);
-  EXPECT_NE(at, std::string::npos) << error;
-  return std::stoull(error.substr(at + flag.size())) * kMiB;
-}
-
 class CudaGoldenTest : public ::testing::TestWithParam<Golden> {};
 
 TEST_P(CudaGoldenTest, LogitsMatchAndDoNotDependOnWhereWeightsAre) {
@@ -65,7 +54,7 @@ TEST_P(CudaGoldenTest, LogitsMatchAndDoNotDependOnWhereWeightsAre) {
     for (const int slots : {1, 2, 3}) {
       EngineOptions options = OnDevice(static_cast<uint64_t>(10 + slots));
       options.prefetch_depth = slots;
-      options.vram_bytes = LeastVram(golden, options);
+      options.vram_bytes = LeastVram(golden, options, kUnitBytes);
       if (slots == 2) options.ram_bytes = 300 * kMiB;
       const auto streamed = EvaluateGolden(golden, options, chunk, kUnitBytes);
       ASSERT_THAT(streamed.status(), IsOk());

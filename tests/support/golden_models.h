@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "base/byte_units.h"
 #include "runtime/engine.h"
 #include "runtime/model.h"
 #include "runtime/session.h"
@@ -26,10 +29,17 @@ struct Golden {
   double peer_nmse = 0;
 
   double bound() const { return 1.5 * peer_nmse + 1e-6; }
+  // COLDSTREAM_TEST_DATA names the folder where a test runs on another machine
+  // than the one it was built on.
   static std::string Folder() {
-    return std::string(COLDSTREAM_TEST_DATA) + "/golden/";
+    const char* const data = std::getenv("COLDSTREAM_TEST_DATA");
+    return std::string(data != nullptr ? data : COLDSTREAM_TEST_DATA) +
+           "/golden/";
   }
   std::string path() const { return Folder() + file; }
+  friend void PrintTo(const Golden& golden, std::ostream* out) {
+    *out << golden.file;
+  }
 };
 
 inline std::vector<Golden> LoadGoldens() {
@@ -86,6 +96,18 @@ inline StatusOr<std::vector<float>> EvaluateGolden(
         return absl::OkStatus();
       }));
   return all;
+}
+
+// The least device memory that the error for one byte names.
+inline uint64_t LeastVram(const Golden& golden, EngineOptions options,
+                          uint64_t unit_bytes) {
+  options.vram_bytes = 1;
+  const std::string error =
+      EvaluateGolden(golden, options, 1, unit_bytes).status().ToString();
+  const std::string flag = "--vram ";
+  const size_t at = error.find(flag);
+  EXPECT_NE(at, std::string::npos) << error;
+  return std::stoull(error.substr(at + flag.size())) * kMiB;
 }
 
 inline double Nmse(const std::vector<float>& got,
