@@ -1,5 +1,6 @@
 #include "runtime/active_request.h"
 
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -97,7 +98,7 @@ Status ActiveRequest::TakeLogits(int64_t index, std::span<const float> logits) {
   if (request_.logprobs)
     result_.generated_scores.push_back(ScoreToken(logits, token, best));
   Accept(token);
-  return absl::OkStatus();
+  return callback_status_;
 }
 
 void ActiveRequest::Accept(TokenId token) {
@@ -121,7 +122,16 @@ void ActiveRequest::Finish(FinishReason reason) {
 void ActiveRequest::Emit(const std::string& text) {
   if (text.empty()) return;
   result_.generated.text += text;
-  if (callbacks_.on_text) callbacks_.on_text(text);
+  if (!callbacks_.on_text || !callback_status_.ok()) return;
+  try {
+    if (!callbacks_.on_text(text))
+      callback_status_ = absl::CancelledError("cancelled by its reader");
+  } catch (const std::exception& exception) {
+    callback_status_ = absl::InternalError(
+        absl::StrFormat("on_text threw: %s", exception.what()));
+  } catch (...) {
+    callback_status_ = absl::InternalError("on_text threw");
+  }
 }
 
 void ActiveRequest::Deliver(const Status& status) {
@@ -131,7 +141,11 @@ void ActiveRequest::Deliver(const Status& status) {
   result_.put_back = state_.put_back;
   result_.seconds =
       std::chrono::duration<double>(Clock::now() - submitted_).count();
-  if (callbacks_.on_done) callbacks_.on_done(std::move(result_));
+  if (!callbacks_.on_done) return;
+  try {
+    callbacks_.on_done(std::move(result_));
+  } catch (...) {  // nobody is left to tell
+  }
 }
 
 }  // namespace coldstream

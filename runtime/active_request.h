@@ -76,6 +76,7 @@ class ActiveRequest {
   RequestResult result_;
   bool begun_ = false;
   bool finished_ = false;
+  Status callback_status_;  // what on_text made of it
 };
 
 }  // namespace coldstream

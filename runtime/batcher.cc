@@ -28,14 +28,17 @@ Batcher::Batcher(EngineCore* core, const Tokenizer* tokenizer)
       scheduler_(&core->cache.pool(), LimitsOf(core->options)),
       thread_([this] { Run(); }) {}
 
-Batcher::~Batcher() {
+Batcher::~Batcher() { Stop(); }
+
+void Batcher::Stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
   stopping_ = true;
   changed_.notify_all();
-  thread_.join();
+  const std::lock_guard lock(join_mutex_);
+  if (thread_.joinable()) thread_.join();
 }
 
 StatusOr<RequestId> Batcher::Submit(Request request, RequestCallbacks callbacks,

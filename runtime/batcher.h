@@ -36,7 +36,7 @@ class Batcher final : private PassClient {
   // `core` must outlive it; nobody else runs passes on it meanwhile. Errors: a
   // model without a tokenizer.
   static StatusOr<std::unique_ptr<Batcher>> Create(EngineCore* core);
-  // Ends every request with Cancelled, within the unit at work.
+  // As Stop.
   ~Batcher() override;
 
   enum class WhenFull { kWait, kRefuse };
@@ -46,6 +46,8 @@ class Batcher final : private PassClient {
                              WhenFull when_full);
   // Ends it with Cancelled within a pass; nothing if it has ended.
   void Cancel(RequestId id);
+  // Ends every request with Cancelled and refuses new ones. Waits for it.
+  void Stop();
   // Waits until every request submitted so far has ended, and, if there are no
   // others, until the engine rests.
   void Drain();
@@ -88,6 +90,7 @@ class Batcher final : private PassClient {
   bool stop_ = false;
   bool in_run_ = false;  // passes are being run
   std::atomic<bool> stopping_{false};
+  std::mutex join_mutex_;
   std::thread thread_;
 };
 

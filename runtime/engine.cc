@@ -235,6 +235,7 @@ std::unique_ptr<Session> Engine::NewSession() {
 
 StatusOr<Batcher*> Engine::StartBatcher() {
   const std::lock_guard lock(batcher_mutex_);
+  if (stopped_) return absl::CancelledError("the engine was stopped");
   if (batcher_ != nullptr) return batcher_.get();
   const KvBlockPool& pool = core_->cache.pool();
   if (pool.free_count() < pool.block_count()) {
@@ -277,6 +278,16 @@ StatusOr<std::future<RequestResult>> Engine::Submit(Request request) {
 void Engine::Cancel(RequestId id) {
   const std::lock_guard lock(batcher_mutex_);
   if (batcher_ != nullptr) batcher_->Cancel(id);
+}
+
+void Engine::Stop() {
+  Batcher* batcher = nullptr;
+  {
+    const std::lock_guard lock(batcher_mutex_);
+    stopped_ = true;
+    batcher = batcher_.get();
+  }
+  if (batcher != nullptr) batcher->Stop();
 }
 
 void Engine::Drain() {

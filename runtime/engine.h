@@ -129,6 +129,9 @@ class Engine {
   StatusOr<std::future<RequestResult>> Submit(Request request);
   // Ends with Cancelled within a pass; nothing if it has ended already.
   void Cancel(RequestId id);
+  // Ends everything that was submitted with Cancelled and takes no more; also
+  // from a thread other than one that waits in Submit or Drain.
+  void Stop();
   // Waits until all that was submitted before has ended.
   void Drain();
   BatchStats batch_stats() const;
@@ -161,6 +164,7 @@ class Engine {
   std::unique_ptr<EngineCore> core_;
   mutable std::mutex batcher_mutex_;  // guards the making of:
   std::unique_ptr<Batcher> batcher_;
+  bool stopped_ = false;
 };
 
 // The budget Engine::Create takes for ram_bytes = 0, and where it comes from.

@@ -63,10 +63,13 @@ struct RequestResult {
 };
 
 // Called on the engine's thread, which goes on when they return: a slow one
-// slows the engine down. Must not throw or call the engine, but for Cancel.
+// slows the engine down. Of the engine they may call TrySubmit and Cancel,
+// which do not wait. What on_text throws ends the request with Internal; what
+// on_done throws is lost.
 struct RequestCallbacks {
-  // Text that may be shown: whole characters, no stop strings. May be empty.
-  std::function<void(std::string_view text)> on_text;
+  // Text that may be shown: whole characters, no stop strings. False cancels
+  // the request. May be empty.
+  std::function<bool(std::string_view text)> on_text;
   // Once, after the last text.
   std::function<void(RequestResult result)> on_done;
 };

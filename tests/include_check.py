@@ -31,7 +31,7 @@ FOLDERS = set(LAYERS) | {"tests"}
 FENCES = [
     ("liburing", r"liburing(\.h|/)", r"io/uring_backend\.cc"),
     ("oneTBB", r"(oneapi/)?tbb/|oneapi/tbb\.h",
-     r"base/parallel\.cc|graphs/stream_graph\.cc"),
+     r"base/parallel\.cc|graphs/stream_graph\.cc|runtime/generate_node\.h"),
     ("intrinsics", r"\w*intrin\.h|arm_(neon|sve)\.h",
      r"kernels/cpu/(?!scalar/)\w+/.*"),
     ("CUDA", r"(cuda|cublas|curand|nv|cub/|cooperative_groups|driver_types|"

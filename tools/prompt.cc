@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "absl/strings/str_format.h"
+#include "runtime/prompt_tokens.h"
 
 namespace coldstream {
 namespace {
@@ -41,11 +42,9 @@ void AddPromptFlags(CLI::App& app, PromptFlags* flags) {
 StatusOr<std::vector<TokenId>> EncodePrompt(const PromptFlags& flags,
                                             const Tokenizer& tokenizer) {
   ASSIGN_OR_RETURN(const std::string text, ReadPrompt(flags));
-  std::vector<TokenId> ids = tokenizer.Encode(
-      text, flags.special ? SpecialTokens::kParse : SpecialTokens::kAsText);
-  if (tokenizer.add_bos() && tokenizer.bos().has_value() &&
-      (ids.empty() || ids.front() != *tokenizer.bos()))
-    ids.insert(ids.begin(), *tokenizer.bos());
+  std::vector<TokenId> ids = PromptTokens(
+      tokenizer, text,
+      flags.special ? SpecialTokens::kParse : SpecialTokens::kAsText);
   if (ids.empty()) {
     return absl::InvalidArgumentError(
         "the prompt is empty and this model adds no BOS token: give -p or -f");

@@ -22,6 +22,7 @@ run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${CLIENT_DIR} -B ${WORK_DIR}/client
     -D CMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
     -D CMAKE_BUILD_TYPE=${BUILD_TYPE}
     -D CMAKE_CXX_COMPILER=${CXX_COMPILER}
+    -D CMAKE_C_FLAGS=${CXX_FLAGS}
     -D CMAKE_CXX_FLAGS=${CXX_FLAGS})
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/client)
 run(${WORK_DIR}/client/client)
@@ -33,6 +34,30 @@ run(${WORK_DIR}/prefix/bin/coldstream synth -o ${WORK_DIR}/model.gguf --type
 run(${WORK_DIR}/client/generate ${WORK_DIR}/model.gguf 536870912)
 if(NOT output MATCHES "[0-9]+ tokens, [1-9][0-9]* bytes read from disk")
   message(FATAL_ERROR "unexpected output: ${output}")
+endif()
+
+run(${WORK_DIR}/client/generate_in_c ${WORK_DIR}/model.gguf 536870912)
+if(NOT output MATCHES "16 tokens from C")
+  message(FATAL_ERROR "unexpected output: ${output}")
+endif()
+
+# A row in, a row out, whatever the order.
+set(questions "")
+foreach(row RANGE 1 300)
+  string(APPEND questions "${row},\"How much is ${row}, \"\"twice\"\"?\"\n")
+endforeach()
+file(WRITE ${WORK_DIR}/questions.csv "${questions}")
+execute_process(
+  COMMAND ${WORK_DIR}/client/csv_pipeline ${WORK_DIR}/model.gguf 536870912
+  INPUT_FILE ${WORK_DIR}/questions.csv OUTPUT_FILE ${WORK_DIR}/answers.csv
+  RESULT_VARIABLE result)
+file(STRINGS ${WORK_DIR}/answers.csv answers REGEX "^\"[0-9]+\",\"")
+list(LENGTH answers count)
+list(TRANSFORM answers REPLACE "^\"([0-9]+)\".*" "\\1")
+list(REMOVE_DUPLICATES answers)
+list(LENGTH answers different)
+if(NOT result EQUAL 0 OR NOT count EQUAL 300 OR NOT different EQUAL 300)
+  message(FATAL_ERROR "csv_pipeline: ${result}, ${count} answers, ${different}")
 endif()
 
 # Nothing in the package may lead back to the source or build tree.

@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -212,7 +213,11 @@ TEST_F(BatcherTest, TextComesInPiecesThatMakeTheWhole) {
   ASSERT_THAT(
       engine
           ->Submit(request,
-                   {.on_text = [&](std::string_view piece) { text += piece; },
+                   {.on_text =
+                        [&](std::string_view piece) {
+                          text += piece;
+                          return true;
+                        },
                     .on_done = [&](RequestResult r) { done.set_value(r); }})
           .status(),
       IsOk());
@@ -300,6 +305,7 @@ TEST_F(BatcherTest, ACancelledRequestEndsAndTheOthersGoOn) {
       longer, {.on_text =
                    [&](std::string_view) {
                      if (!told.exchange(true)) begun.set_value();
+                     return true;
                    },
                .on_done = [&](RequestResult r) { first_done.set_value(r); }});
   ASSERT_THAT(id.status(), IsOk());
@@ -312,6 +318,38 @@ TEST_F(BatcherTest, ACancelledRequestEndsAndTheOthersGoOn) {
   EXPECT_EQ(first.status.code(), absl::StatusCode::kCancelled);
   EXPECT_LT(first.generated.tokens.size(), 200u);
   EXPECT_THAT(second->get().generated.tokens, SizeIs(30));
+}
+
+TEST_F(BatcherTest, AReaderThatStopsOrThrowsEndsItsRequestAlone) {
+  const auto engine = NewEngine(Options());
+  Request request;
+  request.generate.prompt = {72, 101};
+  request.generate.max_tokens = 20;
+  request.generate.ignore_end_of_generation = true;
+  std::vector<std::promise<RequestResult>> done(3);
+  const auto submit = [&](size_t i,
+                          std::function<bool(std::string_view)> on_text) {
+    ASSERT_THAT(engine
+                    ->Submit(request, {.on_text = std::move(on_text),
+                                       .on_done =
+                                           [&, i](RequestResult r) {
+                                             done[i].set_value(std::move(r));
+                                             throw std::runtime_error("lost");
+                                           }})
+                    .status(),
+                IsOk());
+  };
+  submit(0, [](std::string_view) { return false; });
+  submit(1,
+         [](std::string_view) -> bool { throw std::runtime_error("no more"); });
+  submit(2, {});
+  EXPECT_EQ(done[0].get_future().get().status.code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_THAT(done[1].get_future().get().status,
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("no more")));
+  const RequestResult third = done[2].get_future().get();
+  EXPECT_THAT(third.status, IsOk());
+  EXPECT_THAT(third.generated.tokens, SizeIs(20));
 }
 
 TEST_F(BatcherTest, AnEngineThatIsClosedEndsWhatIsUnderWay) {
