@@ -25,9 +25,12 @@ command -v python3 >/dev/null || fail "python3 is needed for the table"
 
 if [[ -z $build ]]; then
   build=build/device
-  cmake --preset release -B "$build" -D COLDSTREAM_CUDA=ON \
-    -D COLDSTREAM_CUDA_ARCHITECTURES=native -D COLDSTREAM_BUILD_BENCHMARKS=OFF
-  cmake --build "$build" --target coldstream golden_on_gpu_test
+  { command -v nvidia-smi >/dev/null && nvidia-smi -L | grep -q GPU; } ||
+    [[ -e /dev/nvidia0 ]] ||
+    fail "no device to build for: nvidia-smi names none, no /dev/nvidia0"
+  cmake --preset cuda -B "$build" -D COLDSTREAM_CUDA_ARCHITECTURES=native \
+    -D COLDSTREAM_BUILD_BENCHMARKS=OFF >&2
+  cmake --build "$build" --target coldstream golden_on_gpu_test >&2
 fi
 coldstream=$build/tools/coldstream
 golden_test=$build/tests/device/golden_on_gpu_test

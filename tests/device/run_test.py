@@ -8,6 +8,7 @@ model is a tiny one, the golden test one that says what it is told to.
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -31,6 +32,13 @@ class RunTest(unittest.TestCase):
         self.out = self.folder / "out"
         self.scratch = self.folder / "scratch"
         self.scratch.mkdir()
+
+    def test_without_a_build_folder_a_card_is_looked_for_first(self):
+        if pathlib.Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi"):
+            self.skipTest("there may be a card here")
+        done = subprocess.run([SCRIPT], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"\Arun.sh: no device to build for: .+\n\Z")
 
     def run_script(self, program, golden="exit 0", **environment):
         build = self.folder / "build"
