@@ -4,6 +4,8 @@
 # COLDSTREAM_WERROR=ON makes warnings errors (.ci/run sets it; compilers newer
 # than those we test with may warn of more). COLDSTREAM_CUDA_ARCHITECTURES=90
 # compiles the kernels for one kind of card in place of all.
+# COLDSTREAM_PYTHON=PATH, an interpreter with nanobind and pytest, builds and
+# tests the Python module too.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,7 +19,12 @@ if [[ -n ${COLDSTREAM_CUDA_ARCHITECTURES:-} ]]; then
 else
   cuda=()
 fi
+python=()
+if [[ -n ${COLDSTREAM_PYTHON:-} ]]; then
+  python=(-D COLDSTREAM_BUILD_PYTHON=ON -D Python_EXECUTABLE="$COLDSTREAM_PYTHON")
+fi
 cmake --preset release -D COLDSTREAM_BUILD_TESTS=ON \
-  -D COLDSTREAM_WERROR="${COLDSTREAM_WERROR:-OFF}" "${cuda[@]}" "${launcher[@]}"
+  -D COLDSTREAM_WERROR="${COLDSTREAM_WERROR:-OFF}" "${cuda[@]}" "${python[@]}" \
+  "${launcher[@]}"
 cmake --build build/release
 exec ctest --test-dir build/release -j 2 --output-on-failure "$@"
