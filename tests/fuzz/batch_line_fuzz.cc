@@ -1,6 +1,6 @@
 // Any bytes at all as a line of a batch must give a request within the bounds
-// that the sampler and the engine rely on, or an error of one line; never a
-// crash or an exception.
+// that the sampler and the engine rely on, or an error of one line; as a line
+// of its output a record, or an error; never a crash or an exception.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "runtime/sampler.h"
 #include "tools/batch_request.h"
+#include "tools/batch_scan.h"
 
 namespace coldstream {
 namespace {
@@ -34,10 +35,21 @@ void CheckBatchLine(std::string_view text) {
   CHECK(request.logprobs.value_or(0) <= kMostLogprobs);
 }
 
+void CheckBatchRecord(std::string_view text) {
+  const auto record = ParseBatchRecord(text);
+  if (record.ok()) {
+    CHECK(record->line > 0);
+  } else {
+    CheckLine(MessageOf(record.status()));
+  }
+}
+
 }  // namespace
 }  // namespace coldstream
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  coldstream::CheckBatchLine({reinterpret_cast<const char*>(data), size});
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  coldstream::CheckBatchLine(text);
+  coldstream::CheckBatchRecord(text);
   return 0;
 }

@@ -1,0 +1,85 @@
+#include "tools/batch_input.h"
+
+#include <string_view>
+
+#include "absl/strings/str_format.h"
+#include "io/printable.h"
+
+namespace coldstream {
+namespace {
+
+bool IsBlank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\v\f") == std::string_view::npos;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<BatchInput>> BatchInput::Open(
+    const BatchInputOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<LineReader> reader,
+                   LineReader::Open(options.path, options.lines));
+  return std::unique_ptr<BatchInput>(
+      new BatchInput(options, std::move(reader)));
+}
+
+StatusOr<std::optional<BatchInput::Item>> BatchInput::Next() {
+  LineReader::Line line;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, reader_->Next(&line));
+    if (!more) return std::optional<Item>();
+    if (IsBlank(line.text) && !line.cut()) continue;
+    BatchLine request = Parse(line);
+    if (!options_.shard.Has(line.number)) continue;
+    return std::optional<Item>(
+        Item{.line = line.number, .request = std::move(request)});
+  }
+}
+
+BatchLine BatchInput::Parse(const LineReader::Line& line) {
+  if (line.cut()) {
+    BatchLine too_long;
+    too_long.error = {.code = "line_too_long",
+                      .message = absl::StrFormat(
+                          "expected a line of at most %d bytes, got %d",
+                          options_.lines.most_bytes, line.bytes)};
+    return too_long;
+  }
+  BatchLine request = ParseBatchLine(line.text, options_.seed);
+  if (request.custom_id.empty()) return request;
+  if (!ids_.insert(FingerprintOf(request.custom_id)).second) {
+    request.error = {
+        .code = "duplicate_custom_id",
+        .message = absl::StrFormat(
+            "custom_id: expected one that no line before has, got \"%s\" again",
+            Printable(request.custom_id, 80)),
+        .param = "custom_id"};
+  }
+  return request;
+}
+
+StatusOr<BatchCensus> TakeBatchCensus(const BatchInputOptions& options) {
+  if (options.path == "-") {
+    return absl::InvalidArgumentError(
+        "standard input can be read only once: expected a file");
+  }
+  ASSIGN_OR_RETURN(const auto reader,
+                   LineReader::Open(options.path, options.lines));
+  BatchCensus census;
+  Fingerprint print;
+  int64_t all = 0;
+  LineReader::Line line;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool more, reader->Next(&line));
+    if (!more) break;
+    print.Add(line.text);
+    print.Add(absl::StrFormat("\n%d\n", line.bytes));
+    if (IsBlank(line.text) && !line.cut()) continue;
+    ++all;
+    if (options.shard.Has(line.number)) ++census.lines;
+  }
+  census.fingerprint = absl::StrFormat("%d lines, %d bytes, %s", all,
+                                       reader->position(), print.Hex());
+  return census;
+}
+
+}  // namespace coldstream
