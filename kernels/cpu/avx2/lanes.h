@@ -35,6 +35,11 @@ constexpr int64_t kLanes = 8;
     _mm256_maskstore_ps(p, FirstLanes(n), v);
 }
 
+// The first n lanes of a, the others of b.
+[[maybe_unused]] inline __m256 FirstOf(int64_t n, __m256 a, __m256 b) {
+  return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(FirstLanes(n)));
+}
+
 [[maybe_unused]] inline __m256d LowHalf(__m256 v) {
   return _mm256_cvtps_pd(_mm256_castps256_ps128(v));
 }
@@ -53,6 +58,24 @@ constexpr int64_t kLanes = 8;
       _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+// v[i]'s eight lanes added up, in lane i.
+[[maybe_unused]] inline __m256i SumEach(const __m256i v[8]) {
+  const auto four = [v](int i) {
+    return _mm256_hadd_epi32(_mm256_hadd_epi32(v[i], v[i + 1]),
+                             _mm256_hadd_epi32(v[i + 2], v[i + 3]));
+  };
+  const __m256i a = four(0);
+  const __m256i b = four(4);
+  return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
+                          _mm256_permute2x128_si256(a, b, 0x31));
+}
+// The same for four lanes.
+[[maybe_unused]] inline __m256i SumEach(const __m128i v[8]) {
+  const auto two = [v](int i) { return _mm256_set_m128i(v[i + 4], v[i]); };
+  return _mm256_hadd_epi32(_mm256_hadd_epi32(two(0), two(1)),
+                           _mm256_hadd_epi32(two(2), two(3)));
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
-// Products with the types of 32-value blocks: Q8_0, Q4_0, Q4_1, Q5_0, Q5_1,
-// IQ4_NL, MXFP4.
+// Products with the types of 32-value blocks, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1,
+// IQ4_NL and MXFP4, of one token; several go over tiles of rows
+// (matmul_tiles_32.cc).
 //
-// A block's integer sum is exact (eight lanes of four values); lanes are scaled
-// by the weight's times the activation's scale and added block after block,
-// then summed by a tree. The order is the same for one token and for many.
-// Signed numbers use that vpmaddubsw wants one side unsigned: |w| times x with
-// w's sign; its pair sums cannot saturate since |x| <= 127 (2 * 128 * 127 <
-// 2^15).
+// A block's integer sum is exact. Eight blocks' sums lie in the lanes of a
+// vector, where they are scaled by the weight's times the activation's scale
+// and added to the eight blocks before; a tree adds the lanes. The order is the
+// same for one token and for many. Signed numbers use that vpmaddubsw wants one
+// side unsigned: |w| times x with w's sign; its pair sums cannot saturate since
+// |x| <= 127 (2 * 128 * 127 < 2^15).
 
 #if defined(__AVX2__)
 
@@ -14,13 +15,13 @@
 //
 #include "kernels/activations.h"
 #include "kernels/cpu/avx2/lanes.h"
+#include "kernels/cpu/avx2/matmul_tiles.h"
 #include "kernels/quant_blocks.h"
 
 namespace coldstream {
 namespace {
 
-constexpr int64_t kGroup = 8;  // blocks whose scales are made together
-constexpr int64_t kRowChunkBytes = 128 * 1024;
+constexpr int64_t kGroup = 8;  // blocks, one in each lane
 
 // Sixteen bytes of 4-bit numbers: low halves, then high halves.
 __m256i Nibbles(const uint8_t* qs) {
@@ -60,6 +61,7 @@ enum class Numbers : uint8_t {
 struct Q8_0 {
   using Block = BlockQ8_0;
   static constexpr DType kType = DType::kQ8_0;
+  static constexpr avx2::RowsFn kTiles = avx2::TilesQ8_0;
   static constexpr Numbers kNumbers = Numbers::kSigned;
   static __m256i Load(const Block& b) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b.qs));
@@ -69,6 +71,7 @@ struct Q8_0 {
 struct Q4_0 {
   using Block = BlockQ4_0;
   static constexpr DType kType = DType::kQ4_0;
+  static constexpr avx2::RowsFn kTiles = avx2::TilesQ4_0;
   static constexpr Numbers kNumbers = Numbers::kOffset;
   static constexpr int kOffset = 8;
   static __m256i Load(const Block& b) { return Nibbles(b.qs); }
@@ -77,6 +80,7 @@ struct Q4_0 {
 struct Q4_1 {
   using Block = BlockQ4_1;
   static constexpr DType kType = DType::kQ4_1;
+  static constexpr avx2::RowsFn kTiles = avx2::TilesQ4_1;
   static constexpr Numbers kNumbers = Numbers::kMinimum;
   static __m256i Load(const Block& b) { return Nibbles(b.qs); }
 };
@@ -84,6 +88,7 @@ struct Q4_1 {
 struct Q5_0 {
   using Block = BlockQ5_0;
   static constexpr DType kType = DType::kQ5_0;
+  static constexpr avx2::RowsFn kTiles = avx2::TilesQ5_0;
   static constexpr Numbers kNumbers = Numbers::kOffset;
   static constexpr int kOffset = 16;
   static __m256i Load(const Block& b) {
@@ -94,6 +99,7 @@ struct Q5_0 {
 struct Q5_1 {
   using Block = BlockQ5_1;
   static constexpr DType kType = DType::kQ5_1;
+  static constexpr avx2::RowsFn kTiles = avx2::TilesQ5_1;
   static constexpr Numbers kNumbers = Numbers::kMinimum;
   static __m256i Load(const Block& b) {
     return _mm256_or_si256(Nibbles(b.qs), FifthBits(b.qh));
@@ -103,6 +109,7 @@ struct Q5_1 {
 struct IQ4_NL {
   using Block = BlockIQ4_NL;
   static constexpr DType kType = DType::kIQ4_NL;
+  static constexpr avx2::RowsFn kTiles = avx2::TilesIQ4_NL;
   static constexpr Numbers kNumbers = Numbers::kSigned;
   static __m256i Load(const Block& b) {
     return LookUp(kIq4Values, Nibbles(b.qs));
@@ -112,6 +119,7 @@ struct IQ4_NL {
 struct MXFP4 {
   using Block = BlockMXFP4;
   static constexpr DType kType = DType::kMXFP4;
+  static constexpr avx2::RowsFn kTiles = avx2::TilesMXFP4;
   static constexpr Numbers kNumbers = Numbers::kOffset;
   static constexpr int kOffset = 12;
   static __m256i Load(const Block& b) {
@@ -158,150 +166,66 @@ __m256i Dot(__m256i w, __m256i magnitude, const int8_t* x) {
                            _mm256_set1_epi16(1));
 }
 
-// What eight blocks of a row and of a token have in common.
-struct Factors {
-  alignas(32) float scale[kGroup];     // of the weights times the activations
-  alignas(32) int32_t offset[kGroup];  // kOffset times the sum of activations
-};
-
-// Scales and minimums of eight blocks of a row.
-struct RowFactors {
-  __m256 scale;
-  __m256 minimum;
-};
-
+// Adds the products of blocks [b, b + n), at most eight, to lanes 0 .. n - 1 of
+// `sum`. All eight of w can be read; past the n-th they count for nothing.
 template <typename Type>
-RowFactors FactorsOf(const typename Type::Block* w) {
-  if constexpr (Type::kNumbers == Numbers::kMinimum)
-    return {Scales<Type>(w), HalvesAt<sizeof(*w)>(w->m)};
-  else
-    return {Scales<Type>(w), _mm256_setzero_ps()};
-}
-
-// Fills `out` for blocks [g, g + n) of the token, and adds the minimums' part
-// to `sum`.
-template <typename Type>
-__m256 Prepare(const RowFactors& w, const Q8_32Row& x, int64_t g, int64_t n,
-               __m256 sum, Factors* out) {
-  _mm256_store_ps(out->scale,
-                  _mm256_mul_ps(w.scale, LoadFirst(x.scale + g, n)));
+[[gnu::always_inline]] inline __m256 AddBlocks(const typename Type::Block* w,
+                                               const Q8_32Row& x, int64_t b,
+                                               int64_t n, __m256 sum) {
+  __m256i each[kGroup];
+  for (int64_t i = n; i < kGroup; ++i) each[i] = _mm256_setzero_si256();
+  for (int64_t i = 0; i < n; ++i) {
+    const __m256i numbers = Type::Load(w[i]);
+    const __m256i magnitude =
+        Type::kNumbers == Numbers::kSigned ? _mm256_abs_epi8(numbers) : numbers;
+    each[i] = Dot<Type>(numbers, magnitude, x.q + 32 * (b + i));
+  }
+  __m256i total = SumEach(each);
+  __m256 added = sum;
   if constexpr (Type::kNumbers == Numbers::kOffset) {
     const __m256i sums = _mm256_castps_si256(
-        LoadFirst(reinterpret_cast<const float*>(x.sum) + g, n));
-    _mm256_store_si256(
-        reinterpret_cast<__m256i*>(out->offset),
-        _mm256_mullo_epi32(sums, _mm256_set1_epi32(Type::kOffset)));
+        LoadFirst(reinterpret_cast<const float*>(x.sum) + b, n));
+    total = _mm256_sub_epi32(
+        total, _mm256_mullo_epi32(sums, _mm256_set1_epi32(Type::kOffset)));
   }
   if constexpr (Type::kNumbers == Numbers::kMinimum)
-    sum = _mm256_fmadd_ps(w.minimum, LoadFirst(x.scaled_sum + g, n), sum);
-  return sum;
+    added = _mm256_fmadd_ps(HalvesAt<sizeof(*w)>(w->m),
+                            LoadFirst(x.scaled_sum + b, n), added);
+  added = _mm256_fmadd_ps(
+      _mm256_cvtepi32_ps(total),
+      _mm256_mul_ps(Scales<Type>(w), LoadFirst(x.scale + b, n)), added);
+  return n == kGroup ? added : FirstOf(n, added, sum);
 }
 
-// Adds blocks [g, g + n) of kRows rows to the sums of kTokens tokens. All eight
-// blocks of w[r] can be read; past the n-th they count for nothing.
-template <typename Type, int kRows, int kTokens>
-void AddGroup(const typename Type::Block* const* w, const Q8_32Row* x,
-              int64_t g, int64_t n, __m256 (*sum)[kTokens]) {
-  Factors factors[kRows][kTokens];
-  __m256 acc[kRows][kTokens];  // registers, where *sum would be memory
-  for (int r = 0; r < kRows; ++r) {
-    const RowFactors row = FactorsOf<Type>(w[r]);
-    for (int t = 0; t < kTokens; ++t)
-      acc[r][t] = Prepare<Type>(row, x[t], g, n, sum[r][t], &factors[r][t]);
-  }
-  for (int64_t b = 0; b < n; ++b) {
-    for (int r = 0; r < kRows; ++r) {
-      const __m256i numbers = Type::Load(w[r][b]);
-      const __m256i magnitude = Type::kNumbers == Numbers::kSigned
-                                    ? _mm256_abs_epi8(numbers)
-                                    : numbers;
-      for (int t = 0; t < kTokens; ++t) {
-        const Factors& f = factors[r][t];
-        __m256i dot = Dot<Type>(numbers, magnitude, x[t].q + 32 * (g + b));
-        if constexpr (Type::kNumbers == Numbers::kOffset)
-          dot = _mm256_sub_epi32(
-              dot, _mm256_zextsi128_si256(_mm_cvtsi32_si128(f.offset[b])));
-        acc[r][t] =
-            _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot),
-                            _mm256_broadcast_ss(&f.scale[b]), acc[r][t]);
-      }
-    }
-  }
-  for (int r = 0; r < kRows; ++r)
-    for (int t = 0; t < kTokens; ++t) sum[r][t] = acc[r][t];
-}
-
-// The results of kRows rows and kTokens tokens.
-template <typename Type, int kRows, int kTokens>
-void Block(const MatmulArgs& args, int64_t row, int64_t token) {
-  using TypeBlock = typename Type::Block;
+template <typename Type>
+void OneToken(const MatmulArgs& args, int64_t row_begin, int64_t row_end) {
+  using Block = typename Type::Block;
   const int64_t k = args.weight.cols;
   const int64_t blocks = k / 32;
-  const TypeBlock* w[kRows];
-  Q8_32Row x[kTokens];
-  __m256 sum[kRows][kTokens];
-  for (int r = 0; r < kRows; ++r)
-    w[r] = reinterpret_cast<const TypeBlock*>(args.weight.data) +
-           (row + r) * blocks;
-  for (int t = 0; t < kTokens; ++t) {
-    x[t] = ViewQ8_32(args.activations + static_cast<uint64_t>(token + t) *
-                                            args.activation_stride,
-                     k);
-    for (int r = 0; r < kRows; ++r) sum[r][t] = _mm256_setzero_ps();
-  }
-  int64_t g = 0;
-  for (; g + kGroup <= blocks; g += kGroup) {
-    AddGroup<Type, kRows, kTokens>(w, x, g, kGroup, sum);
-    for (int r = 0; r < kRows; ++r) w[r] += kGroup;
-  }
-  if (g < blocks) {  // copied, so that eight can be read
-    TypeBlock last[kRows][kGroup] = {};
-    for (int r = 0; r < kRows; ++r) {
-      __builtin_memcpy(last[r], w[r],
-                       static_cast<size_t>(blocks - g) * sizeof(TypeBlock));
-      w[r] = last[r];
+  const Q8_32Row x = ViewQ8_32(args.activations, k);
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    const auto* w =
+        reinterpret_cast<const Block*>(args.weight.data) + row * blocks;
+    __m256 sum = _mm256_setzero_ps();
+    int64_t b = 0;
+    for (; b + kGroup <= blocks; b += kGroup)
+      sum = AddBlocks<Type>(w + b, x, b, kGroup, sum);
+    if (b < blocks) {  // copied, so that eight can be read
+      Block last[kGroup] = {};
+      __builtin_memcpy(last, w + b,
+                       static_cast<size_t>(blocks - b) * sizeof(Block));
+      sum = AddBlocks<Type>(last, x, b, blocks - b, sum);
     }
-    AddGroup<Type, kRows, kTokens>(w, x, g, blocks - g, sum);
-  }
-  for (int r = 0; r < kRows; ++r)
-    for (int t = 0; t < kTokens; ++t)
-      args.out[(token + t) * args.out_stride + row + r] = SumLanes(sum[r][t]);
-}
-
-template <typename Type, int kRows, int kTokens>
-int64_t RowBlocks(const MatmulArgs& args, int64_t row, int64_t end,
-                  int64_t token) {
-  for (; row + kRows <= end; row += kRows)
-    Block<Type, kRows, kTokens>(args, row, token);
-  return row;
-}
-
-// Two rows where few tokens leave the sums waiting for one another.
-template <typename Type>
-void Chunk(const MatmulArgs& args, int64_t begin, int64_t end) {
-  int64_t token = 0;
-  for (; token + 8 <= args.tokens; token += 8)
-    RowBlocks<Type, 1, 8>(args, begin, end, token);
-  if (token + 4 <= args.tokens) {
-    RowBlocks<Type, 1, 4>(args, begin, end, token);
-    token += 4;
-  }
-  for (; token < args.tokens; ++token) {
-    const int64_t row = RowBlocks<Type, 2, 1>(args, begin, end, token);
-    RowBlocks<Type, 1, 1>(args, row, end, token);
+    args.out[row] = SumLanes(sum);
   }
 }
 
 template <typename Type>
 void Rows(const MatmulArgs& args, int64_t row_begin, int64_t row_end) {
-  const int64_t row_bytes = args.weight.cols / 32 *
-                            static_cast<int64_t>(sizeof(typename Type::Block));
-  const int64_t fit = kRowChunkBytes / row_bytes;
-  const int64_t chunk = fit > 2 ? fit / 2 * 2 : 2;
-  for (int64_t begin = row_begin; begin < row_end; begin += chunk) {
-    const int64_t end = begin + chunk;
-    Chunk<Type>(args, begin, end < row_end ? end : row_end);
-  }
+  if (args.tokens == 1)
+    OneToken<Type>(args, row_begin, row_end);
+  else
+    Type::kTiles(args, row_begin, row_end);
 }
 
 template <typename Type>
