@@ -45,6 +45,7 @@ ExitCode ReportUsageError(std::string_view message);
 // "coldstream: warning: ..." on stderr.
 void PrintWarning(std::string_view message);
 
+void AddBatchCommand(CLI::App& app, CommandBody* chosen);
 void AddBenchCommand(CLI::App& app, CommandBody* chosen);
 void AddEvalCommand(CLI::App& app, CommandBody* chosen);
 void AddInspectCommand(CLI::App& app, CommandBody* chosen);

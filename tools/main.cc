@@ -19,8 +19,9 @@ namespace {
 using AddCommand = void (*)(CLI::App& app, CommandBody* chosen);
 // In the order of --help.
 constexpr AddCommand kCommands[] = {
-    &AddRunCommand,  &AddEvalCommand,    &AddBenchCommand, &AddPlanCommand,
-    &AddTuneCommand, &AddInspectCommand, &AddSynthCommand, &AddTraceCommand,
+    &AddRunCommand,     &AddBatchCommand, &AddEvalCommand,
+    &AddBenchCommand,   &AddPlanCommand,  &AddTuneCommand,
+    &AddInspectCommand, &AddSynthCommand, &AddTraceCommand,
 };
 
 ExitCode Main(int argc, char** argv) {

@@ -1,0 +1,225 @@
+// coldstream batch, as a user runs it and as a machine kills it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/sanitizers.h"
+#include "tests/support/temp_dir.h"
+#include "tests/tools/command_model_test.h"
+#include "tests/tools/command_run.h"
+
+namespace coldstream {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class BatchCommandTest : public CommandModelTest {
+ protected:
+  static std::string Completion(const std::string& id,
+                                const nlohmann::json& body) {
+    return nlohmann::json({{"custom_id", id},
+                           {"method", "POST"},
+                           {"url", "/v1/completions"},
+                           {"body", body}})
+               .dump() +
+           "\n";
+  }
+  // Of several kinds, greedy and seeded, with common beginnings.
+  static std::string Requests(int count) {
+    std::string lines;
+    for (int i = 0; i < count; ++i) {
+      lines += Completion(
+          "request " + std::to_string(i),
+          {{"prompt", std::string(static_cast<size_t>(1 + i % 90), 'x') +
+                          std::to_string(i % 7)},
+           {"max_tokens", 1 + i % 9},
+           {"temperature", i % 3 == 0 ? 1 : 0},
+           {"ignore_eos", true}});
+    }
+    return lines;
+  }
+  std::vector<std::string> Arguments(
+      const std::string& in, const std::string& out,
+      const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {
+        "batch", "--device", "cpu", "-m", Model(), "--ram", "40M", "-c",
+        "128",   "-b",       "64",  "-i", in,      "-o",    out};
+    if (std::find(more.begin(), more.end(), "--parallel") == more.end())
+      arguments.insert(arguments.end(), {"--parallel", "8"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  static std::vector<nlohmann::json> Lines(const std::string& text) {
+    std::vector<nlohmann::json> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);)
+      lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+  static std::string Contents(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  // By custom_id, each of which comes once.
+  static std::map<std::string, std::string> ById(const std::string& text) {
+    std::map<std::string, std::string> by_id;
+    for (const nlohmann::json& line : Lines(text)) {
+      EXPECT_TRUE(by_id.emplace(line["custom_id"], line.dump()).second)
+          << line["custom_id"];
+    }
+    return by_id;
+  }
+
+  TempDir temp_;
+};
+
+TEST_F(BatchCommandTest, EveryLineHasOneResultWhateverIsWrongWithIt) {
+  const std::string in = temp_.Write(
+      "in.jsonl",
+      Completion("good", {{"prompt", "Hello"}, {"max_tokens", 3}}) +
+          "this is no JSON\n\n" +
+          Completion("too long", {{"prompt", std::string(500, 'x')}}) +
+          Completion("unknown", {{"prompt", "a"}, {"best_of", 3}}) +
+          Completion("good", {{"prompt", "again"}}) +
+          Completion("last", {{"prompt", "b"}, {"max_tokens", 2}}));
+  const CommandRun run =
+      RunColdstream(Arguments(in, "-", {"--order", "input"}));
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, AllOf(HasSubstr("2 requests done, 4 failed"),
+                               HasSubstr("4 of the requests failed")));
+  const auto lines = Lines(run.out);
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[0]["custom_id"], "good");
+  EXPECT_EQ(lines[0]["response"]["status_code"], 200);
+  EXPECT_EQ(lines[0]["response"]["body"]["usage"]["completion_tokens"], 3);
+  EXPECT_EQ(lines[0]["error"], nullptr);
+  for (const size_t bad : {1, 2, 3, 4}) {
+    EXPECT_EQ(lines[bad]["response"]["status_code"], 400) << lines[bad];
+    EXPECT_NE(lines[bad]["error"], nullptr);
+  }
+  EXPECT_THAT(lines[2].dump(), HasSubstr("128"));
+  EXPECT_THAT(lines[3].dump(), HasSubstr("best_of"));
+  EXPECT_EQ(lines[5]["custom_id"], "last");
+}
+
+TEST_F(BatchCommandTest, ResultsDependOnNothingButTheRequest) {
+  const std::string in = temp_.Write("in.jsonl", Requests(40));
+  const auto results = [&](const std::vector<std::string>& more) {
+    const CommandRun run = RunColdstream(Arguments(in, "-", more));
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    return ById(run.out);
+  };
+  const auto expected = results({});
+  EXPECT_EQ(expected.size(), 40u);
+  EXPECT_EQ(results({"--parallel", "1"}), expected);
+  EXPECT_EQ(results({"--kv-tokens", "256", "--order", "input"}), expected);
+}
+
+TEST_F(BatchCommandTest, ShardsTogetherAreTheWhole) {
+  const std::string in = temp_.Write("in.jsonl", Requests(20));
+  std::map<std::string, std::string> all;
+  for (const std::string shard : {"1/3", "2/3", "3/3"}) {
+    const CommandRun run =
+        RunColdstream(Arguments(in, "-", {"--shard", shard}));
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    all.merge(ById(run.out));
+  }
+  EXPECT_EQ(all, ById(RunColdstream(Arguments(in, "-")).out));
+}
+
+TEST_F(BatchCommandTest, OtherOptionsOrAnotherInputAreNotGoneOnWith) {
+  const std::string in = temp_.Write("in.jsonl", Requests(3));
+  const std::string out = temp_.Path("out.jsonl");
+  ASSERT_EQ(RunColdstream(Arguments(in, out)).exit_code, 0);
+  const std::string before = Contents(out);
+  const CommandRun options = RunColdstream(Arguments(in, out, {"--seed", "5"}));
+  EXPECT_EQ(options.exit_code, 1);
+  EXPECT_THAT(options.error, HasSubstr("seed 5"));
+  const std::string other = temp_.Write("other.jsonl", Requests(4));
+  EXPECT_EQ(RunColdstream(Arguments(other, out)).exit_code, 1);
+  EXPECT_EQ(Contents(out), before);
+}
+
+// Killed at any moment and started again: every request has one result, the
+// one of a run that was left alone.
+TEST_F(BatchCommandTest, AJobThatIsKilledAgainAndAgainLosesAndRepeatsNothing) {
+  const int requests = kSanitized ? 20 : 60;
+  const std::string in = temp_.Write("in.jsonl", Requests(requests));
+  const std::string out = temp_.Path("out.jsonl");
+  const auto expected = ById(RunColdstream(Arguments(in, "-")).out);
+  ASSERT_EQ(expected.size(), static_cast<size_t>(requests));
+  std::mt19937 random(11);
+  int kills = 0;
+  bool ended = false;
+  double patience_ms = 20;  // longer and longer, so that it comes to an end
+  for (int start = 0; start < 60 && !ended; ++start) {
+    patience_ms *= 1.2;
+    std::vector<std::string> arguments = Arguments(in, out);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      std::vector<char*> argv;
+      std::string binary = COLDSTREAM_BINARY;
+      argv.push_back(binary.data());
+      for (std::string& argument : arguments) argv.push_back(argument.data());
+      argv.push_back(nullptr);
+      setenv("COLDSTREAM_PROFILE", "off", 1);
+      if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(126);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(
+        random() % static_cast<unsigned>(patience_ms)));
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) == 0) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+    }
+    if (WIFEXITED(status)) {
+      EXPECT_EQ(WEXITSTATUS(status), 0);
+      ended = true;
+    } else {
+      ++kills;
+    }
+  }
+  EXPECT_TRUE(ended);
+  EXPECT_GE(kills, 3);
+  EXPECT_TRUE(ById(Contents(out)) == expected);  // too long to be printed
+  const CommandRun again = RunColdstream(Arguments(in, out));
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_THAT(again.error,
+              AllOf(HasSubstr("0 requests done"), HasSubstr("0 generated")));
+}
+
+TEST_F(BatchCommandTest, WrongFlagsAreUsageErrors) {
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{"--shard", "0/3"},
+                                             {"--shard", "4/3"},
+                                             {"--shard", "a"},
+                                             {"--order", "random"},
+                                             {"--parallel", "0"},
+                                             {"--json"}}) {
+    EXPECT_EQ(RunColdstream(Arguments("none", "-", more)).exit_code, 2)
+        << more.back();
+  }
+  const CommandRun missing = RunColdstream(Arguments("/nowhere.jsonl", "-"));
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.error, HasSubstr("/nowhere.jsonl"));
+}
+
+}  // namespace
+}  // namespace coldstream

@@ -1,0 +1,225 @@
+// coldstream batch: a file of requests in OpenAI's batch format, worked off
+// with as many of them in each sweep of the weights as memory allows.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "runtime/engine_plan.h"
+#include "runtime/profile_keys.h"
+#include "tools/batch_progress.h"
+#include "tools/batch_run.h"
+#include "tools/command.h"
+#include "tools/engine_flags.h"
+#include "tools/interrupt.h"
+#include "tools/option_checks.h"
+#include "tools/stream_flags.h"
+
+namespace coldstream {
+namespace {
+
+constexpr int64_t kMaxSequences = 4096;
+constexpr int64_t kMaxShards = 100000;
+constexpr double kMaxSyncSeconds = 3600;
+// Of what the fixed parts leave of the budget, for keys and values.
+constexpr uint64_t kKvShare = 3;
+
+struct BatchFlags {
+  StreamFlags stream;
+  std::string input = "-";
+  std::string output = "-";
+  std::string chat_template;
+  std::string shard = "1/1";
+  BatchWriter::Order order = BatchWriter::Order::kCompletion;
+  int64_t sequences = 32;
+  int64_t kv_tokens = 0;
+  uint64_t seed = 0;
+  double sync_seconds = 5;
+};
+
+void AddBatchFlags(CLI::App& app, BatchFlags* flags) {
+  app.add_option("-i,--input", flags->input,
+                 "Requests, one JSON object a line; - is standard input")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("-o,--output", flags->output,
+                 "Results, one a line; a file that is there is gone on with. - "
+                 "is standard output")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("--order", flags->order,
+                 "Of the results: as requests end, or as in the input (default "
+                 "completion)")
+      ->transform(OneOf<BatchWriter::Order>(
+          {{"completion", BatchWriter::Order::kCompletion},
+           {"input", BatchWriter::Order::kInput}}))
+      ->type_name("WORD");
+  app.add_option("--shard", flags->shard,
+                 "I/N: only lines I, I+N, I+2N, ... of the input")
+      ->type_name("I/N")
+      ->capture_default_str();
+  app.add_option("--parallel", flags->sequences,
+                 "-np N: requests worked on at once, at most")
+      ->transform(IntegerIn(1, kMaxSequences))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--kv-tokens", flags->kv_tokens,
+                 "Positions in the KV cache, of all requests together "
+                 "(default: room for all of them, but a third of the memory "
+                 "at most)")
+      ->transform(IntegerIn(1, int64_t{1} << 40))
+      ->type_name("N");
+  app.add_option("--chat-template", flags->chat_template,
+                 "Name or Jinja file, in place of the model's own");
+  app.add_option("--seed", flags->seed,
+                 "Goes into the seeds of requests that have none")
+      ->capture_default_str();
+  app.add_option("--sync-seconds", flags->sync_seconds,
+                 "Results are safe from a power cut after so long")
+      ->transform(NumberIn(0, kMaxSyncSeconds))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+StatusOr<Shard> ShardOf(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, '/');
+  Shard shard;
+  if (parts.size() == 2 && absl::SimpleAtoi(parts[0], &shard.index) &&
+      absl::SimpleAtoi(parts[1], &shard.count) && shard.index >= 1 &&
+      shard.index <= shard.count && shard.count <= kMaxShards)
+    return shard;
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "--shard: expected I/N with 1 <= I <= N <= %d, got \"%s\"", kMaxShards,
+      text));
+}
+
+Status CheckFlags(const BatchFlags& flags) {
+  RETURN_IF_ERROR(CheckDeviceFlags(flags.stream));
+  if (flags.stream.json) {
+    return absl::InvalidArgumentError(
+        "--json: the results are JSON lines already");
+  }
+  return ShardOf(flags.shard).status();
+}
+
+// Room for every sequence, but no more than a share of what the fixed parts
+// leave: weights that have to be read again cost more than requests that wait.
+StatusOr<int64_t> KvTokensFor(const Model& model, EngineOptions options) {
+  options.kv_tokens = options.context > 0 ? options.context : 0;
+  options.max_sequences = 1;
+  ASSIGN_OR_RETURN(const EnginePlan plan, PlanEngine(model, options));
+  const MemoryPlan& memory = plan.vram ? *plan.vram : plan.memory;
+  const auto context = static_cast<uint64_t>(plan.options.context);
+  const uint64_t token = std::max<uint64_t>(memory.fixed.kv / context, 1);
+  const uint64_t fixed = memory.fixed.total() - memory.fixed.kv;
+  const uint64_t rest = memory.budget > fixed ? memory.budget - fixed : 0;
+  return static_cast<int64_t>(std::max(rest / kKvShare / token, context));
+}
+
+StatusOr<EngineOptions> OptionsFor(const BatchFlags& flags,
+                                   const Model& model) {
+  EngineOptions options = EngineOptionsFrom(flags.stream, /*positions=*/0);
+  RETURN_IF_ERROR(OpenDevice(flags.stream, &options));
+  options.queue_length = flags.sequences;
+  options.batch_tokens = std::max(options.batch_tokens, flags.sequences);
+  if (flags.kv_tokens > 0) {
+    options.kv_tokens = flags.kv_tokens;
+  } else {
+    ASSIGN_OR_RETURN(const int64_t most, KvTokensFor(model, options));
+    ASSIGN_OR_RETURN(const EnginePlan plan, PlanEngine(model, options));
+    options.kv_tokens = std::min(most, plan.options.context * flags.sequences);
+  }
+  options.max_sequences = flags.sequences;
+  return options;
+}
+
+// What results depend on, but for the requests.
+BatchJob JobOf(const BatchFlags& flags, const Engine& engine,
+               const StatusOr<ChatTemplate>& chat, const std::string& input) {
+  return {.model = ModelKey(engine.model().checkpoint()),
+          .options = absl::StrFormat(
+              "context %d, seed %d, shard %s, chat template %s, %s",
+              engine.context(), flags.seed, flags.shard,
+              chat.ok() ? chat->name() : "none", engine.device_name()),
+          .input = input};
+}
+
+Status RunBatch(const BatchFlags& flags) {
+  ASSIGN_OR_RETURN(const Shard shard, ShardOf(flags.shard));
+  ASSIGN_OR_RETURN(const auto model,
+                   Model::Open(ModelOptionsFrom(flags.stream)));
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, model->tokenizer());
+  const StatusOr<ChatTemplate> chat = ChatTemplate::Create(
+      model->checkpoint().metadata(), *tokenizer, flags.chat_template);
+  if (!flags.chat_template.empty()) RETURN_IF_ERROR(chat.status());
+  const BatchInputOptions input_options = {
+      .path = flags.input,
+      .shard = shard,
+      .seed = flags.seed,
+      .lines = {.cancel = &CatchInterrupts()}};
+  std::string fingerprint = "standard input";
+  if (flags.input != "-") {
+    ASSIGN_OR_RETURN(const BatchCensus census, TakeBatchCensus(input_options));
+    fingerprint = census.fingerprint;
+  }
+  ASSIGN_OR_RETURN(const EngineOptions options, OptionsFor(flags, *model));
+  ASSIGN_OR_RETURN(const auto trace, OpenTrace(flags.stream));
+  EngineOptions traced = options;
+  traced.trace = trace.get();
+  SettingsSource source = SettingsSource::kDefault;
+  ASSIGN_OR_RETURN(const auto engine,
+                   CreateEngine(flags.stream, model, traced, &source));
+  ASSIGN_OR_RETURN(
+      const auto output,
+      BatchOutput::Open({.path = flags.output,
+                         .input = flags.input,
+                         .job = JobOf(flags, *engine, chat, fingerprint)}));
+  ASSIGN_OR_RETURN(const auto input, BatchInput::Open(input_options));
+  BatchWriter writer(output.get(),
+                     {.order = flags.order,
+                      .sync_interval = std::chrono::milliseconds(
+                          static_cast<int64_t>(flags.sync_seconds * 1e3))});
+  BatchRun run({.engine = engine.get(),
+                .chat = &chat,
+                .model = {.tokenizer = tokenizer, .name = model->config().name},
+                .input = input.get(),
+                .output = output.get(),
+                .writer = &writer,
+                .cancel = &CatchInterrupts()});
+  Status status;
+  {
+    const BatchProgressLine line(*engine, run);
+    status = run.Run();
+  }
+  std::fputs(BatchSummary(*engine, run.progress()).c_str(), stderr);
+  RETURN_IF_ERROR(FinishTrace(trace.get(), status));
+  const int64_t failed = run.progress().failed + output->failed();
+  if (failed > 0) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%d of the requests failed; their lines of the output say why",
+        failed));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddBatchCommand(CLI::App& app, CommandBody* chosen) {
+  auto flags = std::make_shared<BatchFlags>();
+  CLI::App* command = app.add_subcommand(
+      "batch", "Works off a file of requests in OpenAI's batch format");
+  AddStreamFlags(*command, &flags->stream);
+  AddBatchFlags(*command, flags.get());
+  command->final_callback([flags, chosen] {
+    *chosen = [flags] {
+      const Status usage = CheckFlags(*flags);
+      if (!usage.ok()) return ReportUsageError(MessageOf(usage));
+      return ExitCodeOf(RunBatch(*flags));
+    };
+  });
+}
+
+}  // namespace coldstream
