@@ -25,7 +25,7 @@ function(coldstream_together TARGET)
                ${PROJECT_SOURCE_DIR}/cmake/group_sources.py)
   execute_process(
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/group_sources.py
-            ${COLDSTREAM_TOGETHER_FILES} ${files}
+            ${PROJECT_SOURCE_DIR} ${COLDSTREAM_TOGETHER_FILES} ${files}
     WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
     OUTPUT_VARIABLE groups OUTPUT_STRIP_TRAILING_WHITESPACE
     COMMAND_ERROR_IS_FATAL ANY)

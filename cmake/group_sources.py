@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Which source files can be compiled as one: group_sources.py MOST FILE...
+"""Which source files can be compiled as one: group_sources.py ROOT MOST FILE...
 
 Prints groups of at most MOST files as a list of CMake's: semicolons between
 groups, bars between the files of one. Files that define the same name outside
 all headers (in an anonymous namespace, as a macro) are never in one group, so
-that nobody has to invent names that differ from those of the file next door.
-Larger than it need be, the set of names costs a group; too small, it would be a
+that nobody has to invent names that differ from those of the file next door. A
+file is on its own where a name in its anonymous namespace is also one of a
+header below ROOT, which a neighbour may include. Larger than it need be, the set of names costs a group; too small, it would be a
 compiler error: so every name that could be one of a definition at the beginning
 of a line counts.
 """
@@ -14,6 +15,8 @@ import pathlib
 import re
 import sys
 
+FOLDERS = ("base", "io", "kernels", "scheduler", "graphs", "runtime", "tools",
+           "tests")
 MACRO = re.compile(r"^#define\s+(\w+)", re.M)
 TYPE = re.compile(r"^(?:class|struct|enum(?: class)?|union)\s+(\w+)")
 ALIAS = re.compile(r"^using\s+(\w+)\s*=.*")
@@ -42,6 +45,21 @@ def names(text):
     return {name: what for name, what in found.items() if name not in KEYWORDS}
 
 
+def hidden(text):
+    """The lines in anonymous namespaces."""
+    return "\n".join(re.findall(r"^namespace \{$(.*?)^\}  // namespace$", text,
+                                re.M | re.S))
+
+
+def header_names(root):
+    """Of types and functions that the headers below `root` declare."""
+    found = set()
+    for folder in FOLDERS:
+        for header in sorted((root / folder).rglob("*.h")):
+            found.update(names(header.read_text()))
+    return found
+
+
 def apart(mine, others):
     """Whether a name of one is another thing in the other; the same alias twice
     is allowed."""
@@ -49,10 +67,15 @@ def apart(mine, others):
                for name in mine.keys() & others.keys())
 
 
-def groups(most, files):
+def groups(most, files, in_headers=frozenset()):
     made = []  # (files, names)
+    alone = []
     for file in files:
-        mine = names(pathlib.Path(file).read_text())
+        text = pathlib.Path(file).read_text()
+        if names(hidden(text)).keys() & in_headers:
+            alone.append([file])
+            continue
+        mine = names(text)
         for members, taken in made:
             if len(members) < most and not apart(mine, taken):
                 members.append(file)
@@ -60,11 +83,12 @@ def groups(most, files):
                 break
         else:
             made.append(([file], mine))
-    return [members for members, _ in made]
+    return [members for members, _ in made] + alone
 
 
 def main():
-    made = groups(int(sys.argv[1]), sys.argv[2:])
+    made = groups(int(sys.argv[2]), sys.argv[3:],
+                  header_names(pathlib.Path(sys.argv[1])))
     print(";".join("|".join(members) for members in made))
 
 

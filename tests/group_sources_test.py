@@ -52,6 +52,21 @@ class GroupSourcesTest(unittest.TestCase):
                     self.assertEqual(self.groups(one, other), [[0], [1]],
                                      (one, other))
 
+    def test_a_file_that_hides_a_name_of_a_header_is_on_its_own(self):
+        hides = "namespace {\nvoid Read(int a) {\n}\n}  // namespace"
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "io").mkdir()
+            (root / "io" / "reader.h").write_text(source("struct Read {\n};"))
+            in_headers = group_sources.header_names(root)
+            for name, body in (("a", ""), ("b", hides), ("c", ""),
+                               ("defines", "void Read::Close() {\n}")):
+                (root / name).write_text(source(body))
+            made = group_sources.groups(10, sorted(
+                str(root / name) for name in ("a", "b", "c", "defines")), in_headers)
+            self.assertEqual([[pathlib.Path(file).name for file in members]
+                              for members in made], [["a", "c", "defines"], ["b"]])
+
     def test_what_may_be_there_twice_keeps_nothing_apart(self):
         for line in ("using ::testing::IsEmpty;", "namespace fs = std::filesystem;",
                      "using Clock = std::chrono::steady_clock;",
