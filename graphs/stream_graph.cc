@@ -3,6 +3,7 @@
 #include <oneapi/tbb/flow_graph.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -119,10 +120,11 @@ class StreamGraph::RunState {
         runner_(runner),
         max_passes_(max_passes),
         cancel_(cancel),
-        first_pass_(MakeStages(store_->NeedsLoadNow())),
-        later_pass_(MakeStages(store_->NeedsLoadAlways())),
+        first_pass_(MakeStages(store_->NeedsLoadNow(runner->PhaseOf(0)))),
+        later_pass_({MakeStages(store_->NeedsLoadAlways(kPhases[0])),
+                     MakeStages(store_->NeedsLoadAlways(kPhases[1]))}),
         host_loaded_(store_->host_loaded()),
-        slots_(SlotsOf(parts)),
+        slots_(parts.uploader == nullptr ? parts.prefetch_depth : SafeSlots()),
         reads_(static_cast<size_t>(slots_)),
         free_slots_(slots_) {
     in_flight_.trace = parts.trace;
@@ -175,7 +177,8 @@ class StreamGraph::RunState {
   Loaded Upload(Loaded loaded) {
     const int unit = StageOf(loaded.step).loaded_unit();
     if (unit >= 0 && loaded.status.ok() && !stopped()) {
-      loaded.status = QueueUpload(unit, loaded);
+      if (store_->HostHome(unit) != nullptr) store_->MarkInHostMemory(unit);
+      if (!OnCpu(unit, loaded.step)) loaded.status = QueueUpload(unit, loaded);
     } else if (loaded.staging >= 0) {
       parts_.uploader->ReleaseStaging(loaded.staging);
     }
@@ -212,7 +215,11 @@ class StreamGraph::RunState {
 
  private:
   const std::vector<Stage>& StagesOf(int64_t pass) const {
-    return pass == 0 ? first_pass_ : later_pass_;
+    return pass == 0 ? first_pass_
+                     : later_pass_[static_cast<size_t>(runner_->PhaseOf(pass))];
+  }
+  bool OnCpu(int unit, const Step& step) const {
+    return store_->OnCpu(unit, runner_->PhaseOf(step.pass));
   }
   const Stage& StageOf(const Step& step) const {
     return StagesOf(step.pass)[static_cast<size_t>(step.stage)];
@@ -220,14 +227,30 @@ class StreamGraph::RunState {
   const WeightUnit& UnitAt(int unit) const {
     return store_->units()[static_cast<size_t>(unit)];
   }
-  // Slots in use: with an uploader no more than a pass has stages that load, so
-  // that a unit's next upload is not planned before its last is used.
-  static int SlotsOf(const Parts& parts) {
-    if (parts.uploader == nullptr) return parts.prefetch_depth;
-    const auto loads = parts.store->NeedsLoadAlways();
-    const auto count =
-        static_cast<int>(std::count(loads.begin(), loads.end(), true));
-    return std::clamp(count, 1, parts.prefetch_depth);
+  // Slots in use with an uploader: a later pass uploads units from where the
+  // first one reads them to on the host, and takes them to be there. So there
+  // are no more stages under way than from the one to the other.
+  int SafeSlots() const {
+    const int depth = parts_.prefetch_depth;
+    const int first_stages = static_cast<int>(first_pass_.size());
+    std::vector<int> read_in(
+        store_->units().size());  // stage of the first pass
+    int slots = depth;
+    int stage_number = 0;
+    for (int64_t pass = 0; pass < max_passes_; ++pass) {
+      for (const Stage& stage : StagesOf(pass)) {
+        if (stage_number >= first_stages + depth) return slots;
+        const int unit = stage.loaded_unit();
+        if (unit >= 0 && store_->HostHome(unit) != nullptr &&
+            !host_loaded_[static_cast<size_t>(unit)]) {
+          int& read = read_in[static_cast<size_t>(unit)];
+          if (pass == 0) read = stage_number;
+          if (pass > 0) slots = std::min(slots, stage_number - read);
+        }
+        ++stage_number;
+      }
+    }
+    return slots;
   }
 
   void Submit(int unit, std::byte* to, SlotRead* read) {
@@ -247,11 +270,7 @@ class StreamGraph::RunState {
   Status QueueUpload(int unit, const Loaded& loaded) {
     const WeightUnit& weights = UnitAt(unit);
     const std::byte* from = store_->HostHome(unit);
-    if (from != nullptr) {
-      store_->MarkInHostMemory(unit);
-    } else {
-      from = parts_.uploader->staging(loaded.staging).data();
-    }
+    if (from == nullptr) from = parts_.uploader->staging(loaded.staging).data();
     return parts_.uploader->Upload(
         {.slot = loaded.slot,
          .from = from,
@@ -283,15 +302,17 @@ class StreamGraph::RunState {
     RETURN_IF_ERROR(CheckCancelled());
     const Step& step = loaded.step;
     const Stage& stage = StageOf(step);
+    const Phase phase = runner_->PhaseOf(step.pass);
     const int cold = stage.loaded_unit();
-    if (cold >= 0 && parts_.uploader != nullptr)
+    const bool on_cpu = cold >= 0 && store_->OnCpu(cold, phase);
+    if (cold >= 0 && parts_.uploader != nullptr && !on_cpu)
       RETURN_IF_ERROR(parts_.uploader->WaitReady(loaded.slot));
     if (cold >= 0 && store_->resident(cold)) store_->MarkLoaded(cold);
-    if (cold < 0 || store_->resident(cold)) release_slot();
+    if (cold < 0 || on_cpu || store_->resident(cold)) release_slot();
     if (stage.begin == 0) RETURN_IF_ERROR(runner_->BeginPass(step.pass));
     for (int unit = stage.begin; unit < stage.end; ++unit) {
       const Status status =
-          runner_->RunUnit(unit, store_->Destination(unit, loaded.slot));
+          runner_->RunUnit(unit, store_->WeightsOf(unit, loaded.slot, phase));
       // A cancelled kernel leaves its work half done: whatever came of it, the
       // interruption is the reason.
       RETURN_IF_ERROR(CheckCancelled());
@@ -363,7 +384,8 @@ class StreamGraph::RunState {
   const int64_t max_passes_;
   const std::atomic<bool>* const cancel_;
   const std::vector<Stage> first_pass_;  // loads what is not in memory yet
-  const std::vector<Stage> later_pass_;  // loads the cold units
+  // By phase; they load the cold units.
+  const std::array<std::vector<Stage>, kPhases.size()> later_pass_;
   Step next_;                            // the plan node's
   const std::vector<bool> host_loaded_;  // at the run's begin, by unit
   const int slots_;

@@ -18,6 +18,9 @@
 //         home as soon as the unit in it is done with, so that it fills again
 //         while the resident units behind it are computed.
 //
+// Units that the CPU computes beside a device (scheduler/placement.h) are read
+// once, to their place in host memory, and uploaded in no pass of that phase.
+//
 // Errors travel as a Status in the message. The first one wins, later stages
 // pass through idle, all slots come home, the graph drains and Run returns it.
 #ifndef COLDSTREAM_GRAPHS_STREAM_GRAPH_H_
@@ -31,6 +34,7 @@
 #include "base/status.h"
 #include "base/trace.h"
 #include "io/reader.h"
+#include "scheduler/placement.h"
 #include "scheduler/uploader.h"
 #include "scheduler/weight_store.h"
 
@@ -42,7 +46,11 @@ class PassRunner {
  public:
   virtual ~PassRunner() = default;
   virtual Status BeginPass(int64_t pass) = 0;
-  // `weights`: the unit's buffer, valid during the call.
+  // Which kind of pass it will be. Asked ahead of time, from any thread; always
+  // the same answer.
+  virtual Phase PhaseOf(int64_t) const { return Phase::kDecode; }
+  // `weights`: the unit's buffer where the unit is computed, valid during the
+  // call.
   virtual Status RunUnit(int unit, const std::byte* weights) = 0;
   // Waits for what RunUnit has queued. The weights of every unit may change
   // once it returns.

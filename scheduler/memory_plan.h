@@ -8,11 +8,13 @@
 #ifndef COLDSTREAM_SCHEDULER_MEMORY_PLAN_H_
 #define COLDSTREAM_SCHEDULER_MEMORY_PLAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
+#include "scheduler/placement.h"
 #include "scheduler/weight_unit.h"
 
 namespace coldstream {
@@ -39,10 +41,12 @@ struct MemoryPlan {
   std::vector<bool> resident;             // by unit
   std::vector<uint64_t> resident_offset;  // in the resident arena, by unit
   uint64_t resident_bytes = 0;            // size of the resident arena
-  int slot_count = 0;                     // 0 where nothing is cold
-  uint64_t slot_bytes = 0;                // of one slot
-  uint64_t pass_read_bytes = 0;           // from disk, in a steady pass
-  uint64_t first_pass_read_bytes = 0;     // with the loading of residents
+  // Beside a device: of that, from its beginning, units that are copied there.
+  uint64_t uploaded_bytes = 0;
+  int slot_count = 0;                  // 0 where nothing is cold
+  uint64_t slot_bytes = 0;             // of one slot
+  uint64_t pass_read_bytes = 0;        // from disk, in a steady pass
+  uint64_t first_pass_read_bytes = 0;  // with the loading of residents
 
   uint64_t slots_bytes() const {
     return slot_bytes * static_cast<uint64_t>(slot_count);
@@ -52,33 +56,52 @@ struct MemoryPlan {
   }
 };
 
+// What a plan may do with a unit.
+enum class UnitRule {
+  kAny,       // keep it, or have it in a slot when its turn comes
+  kSlotOnly,  // have it in a slot: its place is elsewhere
+  kNeither,   // it never comes here
+};
+
 // Which memory a budget is of, for what errors advise.
 enum class BudgetFlag { kRam, kVram };
 
 // Plans for `budget` bytes of process (or device) memory and `prefetch_depth`
-// slots. Errors: ResourceExhausted with the smallest budget that would do, its
-// largest parts and what to change; InvalidArgument for a depth out of range.
+// slots. `rules`: by unit; empty: all kAny. Of units that are kNeither nothing
+// is counted. Errors: ResourceExhausted with the smallest budget that would do,
+// its largest parts and what to change; InvalidArgument for a depth out of
+// range.
 StatusOr<MemoryPlan> PlanMemory(std::span<const WeightUnit> units,
                                 const FixedMemory& fixed, uint64_t budget,
                                 int prefetch_depth,
-                                BudgetFlag flag = BudgetFlag::kRam);
+                                BudgetFlag flag = BudgetFlag::kRam,
+                                std::span<const UnitRule> rules = {});
+
+// What PlanMemory may do in a device's memory with units of which the CPU
+// computes those that `placement` says. Of `count` units.
+std::vector<UnitRule> DeviceRules(const Placement& placement, size_t count);
 
 // Where units live that a device with memory of its own computes: in its memory
 // as `vram` says (a MemoryPlan of PlanMemory, with the slots), and of the rest
-// in host memory as the returned plan's `resident` says, evenly spread; what is
-// in neither is read from disk, through the staging buffers (in `fixed`), in
-// every pass. The plan has no slots; pass_read_bytes is what comes from disk.
-// Errors: ResourceExhausted (`fixed` alone is over the budget).
+// in host memory as the returned plan's `resident` says: those that the CPU
+// computes, then, evenly spread, those that fit; what is in neither is read
+// from disk, through the staging buffers (in `fixed`), in every pass. Pinned
+// units are in both where the CPU computes anything. The plan has no slots;
+// pass_read_bytes is what comes from disk. Errors: ResourceExhausted (what must
+// be in host memory is over the budget: with the least that works, and what to
+// change).
 StatusOr<MemoryPlan> PlanHostMemory(std::span<const WeightUnit> units,
                                     const MemoryPlan& vram,
-                                    const FixedMemory& fixed, uint64_t budget);
+                                    const FixedMemory& fixed, uint64_t budget,
+                                    const Placement& placement = {});
 
 // The bytes of a staging buffer that any of the units fits into.
 uint64_t StagingBufferBytes(std::span<const WeightUnit> units);
 
 // The smallest budget PlanMemory accepts.
 uint64_t LeastBudget(std::span<const WeightUnit> units,
-                     const FixedMemory& fixed, int prefetch_depth);
+                     const FixedMemory& fixed, int prefetch_depth,
+                     std::span<const UnitRule> rules = {});
 
 // A depth that keeps the disk busy: one unit being computed, one behind it, and
 // enough more for twice the reader's `bytes_in_flight`, as far as the slots

@@ -24,21 +24,32 @@ StatusOr<WeightStore> WeightStore::Create(std::span<const WeightUnit> units,
 StatusOr<WeightStore> WeightStore::Create(std::span<const WeightUnit> units,
                                           const MemoryPlan& vram,
                                           const MemoryPlan& host,
-                                          Device* device) {
+                                          Device* device,
+                                          const Placement& placement) {
   ASSIGN_OR_RETURN(WeightStore store, Create(units, vram, device));
   store.host_home_ = host.resident;
   store.host_offset_ = host.resident_offset;
   store.host_loaded_.assign(units.size(), false);
+  store.placement_ = placement;
+  for (size_t i = 0; i < units.size(); ++i)
+    CHECK(!placement.EverOnCpu(static_cast<int>(i)) || host.resident[i]);
   ASSIGN_OR_RETURN(store.host_arena_,
-                   PinnedMemory::Allocate(device, host.resident_bytes,
+                   PinnedMemory::Allocate(device, host.uploaded_bytes,
                                           "weights in host memory"));
+  ASSIGN_OR_RETURN(
+      store.cpu_arena_,
+      HostMemory::Allocate(host.resident_bytes - host.uploaded_bytes,
+                           "weights that the CPU computes"));
   return store;
 }
 
 std::byte* WeightStore::HostHome(int unit) const {
   const auto index = static_cast<size_t>(unit);
   if (host_home_.empty() || !host_home_[index]) return nullptr;
-  return host_arena_.data() + host_offset_[index];
+  const uint64_t offset = host_offset_[index];
+  return offset < host_arena_.size()
+             ? host_arena_.data() + offset
+             : cpu_arena_.data() + (offset - host_arena_.size());
 }
 
 void WeightStore::MarkInHostMemory(int unit) {
@@ -59,15 +70,18 @@ void WeightStore::MarkLoaded(int unit) {
   loaded_[static_cast<size_t>(unit)] = true;
 }
 
-std::vector<bool> WeightStore::NeedsLoadNow() const {
+std::vector<bool> WeightStore::NeedsLoadNow(Phase phase) const {
   std::vector<bool> needs(units_.size());
-  for (size_t i = 0; i < needs.size(); ++i) needs[i] = !loaded_[i];
+  for (size_t i = 0; i < needs.size(); ++i)
+    needs[i] =
+        OnCpu(static_cast<int>(i), phase) ? !host_loaded_[i] : !loaded_[i];
   return needs;
 }
 
-std::vector<bool> WeightStore::NeedsLoadAlways() const {
+std::vector<bool> WeightStore::NeedsLoadAlways(Phase phase) const {
   std::vector<bool> needs(units_.size());
-  for (size_t i = 0; i < needs.size(); ++i) needs[i] = !resident_[i];
+  for (size_t i = 0; i < needs.size(); ++i)
+    needs[i] = !resident_[i] && !OnCpu(static_cast<int>(i), phase);
   return needs;
 }
 

@@ -25,7 +25,9 @@ using ::testing::HasSubstr;
 
 constexpr uint64_t kUnitBytes = 8192;
 
-enum class Home { kDevice, kHost, kDisk };
+// Where a unit's weights are. kCpu and the two below are on the host and
+// computed there, always or in one kind of pass.
+enum class Home { kDevice, kHost, kDisk, kCpu, kCpuInDecode, kCpuInPrefill };
 
 // Units are a page or two long and unlike one another.
 std::vector<WeightUnit> MakeUnits(size_t count) {
@@ -52,6 +54,7 @@ uint64_t HashOf(const std::byte* data, uint64_t bytes) {
 
 struct Shape {
   std::vector<Home> homes;
+  std::string phases = "d";  // of the passes in turn: decode, prefill
   int slots = 2;
   size_t staging = 2;
   uint64_t seed = 1;
@@ -60,16 +63,46 @@ struct Shape {
   Mutation mutation = {};
 };
 
-MemoryPlan PlanOf(const Shape& shape, Home home, int slots) {
+MemoryPlan VramPlan(const Shape& shape) {
   MemoryPlan plan;
-  for (const Home of : shape.homes) {
-    plan.resident.push_back(of == home);
+  for (const Home home : shape.homes) {
+    plan.resident.push_back(home == Home::kDevice);
     plan.resident_offset.push_back(plan.resident_bytes);
-    if (of == home) plan.resident_bytes += kUnitBytes;
+    if (plan.resident.back()) plan.resident_bytes += kUnitBytes;
   }
   plan.slot_bytes = kUnitBytes;
-  plan.slot_count = slots;
+  plan.slot_count = shape.slots;
   return plan;
+}
+
+MemoryPlan HostPlan(const Shape& shape) {
+  MemoryPlan plan;
+  plan.resident.resize(shape.homes.size());
+  plan.resident_offset.resize(shape.homes.size());
+  for (const bool uploaded : {true, false}) {
+    for (size_t i = 0; i < shape.homes.size(); ++i) {
+      const Home home = shape.homes[i];
+      if (home == Home::kDevice || home == Home::kDisk ||
+          (home == Home::kCpu) == uploaded)
+        continue;
+      plan.resident[i] = true;
+      plan.resident_offset[i] = plan.resident_bytes;
+      plan.resident_bytes += kUnitBytes;
+    }
+    if (uploaded) plan.uploaded_bytes = plan.resident_bytes;
+  }
+  return plan;
+}
+
+Placement PlacementOf(const Shape& shape) {
+  Placement placement;
+  for (const Home home : shape.homes) {
+    placement.of(Phase::kDecode)
+        .push_back(home == Home::kCpu || home == Home::kCpuInDecode);
+    placement.of(Phase::kPrefill)
+        .push_back(home == Home::kCpu || home == Home::kCpuInPrefill);
+  }
+  return placement;
 }
 
 // Everything the graph works on, and the runner: its kernels hash the units.
@@ -91,9 +124,8 @@ class Rig final : public PassRunner {
                                   .staging = ring.get(),
                                   .slots = shape.slots,
                                   .trace = nullptr});
-    store =
-        *WeightStore::Create(units, PlanOf(shape, Home::kDevice, shape.slots),
-                             PlanOf(shape, Home::kHost, 0), device.get());
+    store = *WeightStore::Create(units, VramPlan(shape), HostPlan(shape),
+                                 device.get(), PlacementOf(shape));
     graph = std::make_unique<StreamGraph>(
         StreamGraph::Parts{.parallel = &parallel,
                            .reader = &reader,
@@ -111,10 +143,21 @@ class Rig final : public PassRunner {
     return graph->Run(this, passes, nullptr);
   }
 
-  Status BeginPass(int64_t) override { return absl::OkStatus(); }
+  Status BeginPass(int64_t pass) override {
+    phase = PhaseOf(pass);
+    return absl::OkStatus();
+  }
+  Phase PhaseOf(int64_t pass) const override {
+    const size_t turn = static_cast<size_t>(pass) % shape.phases.size();
+    return shape.phases[turn] == 'd' ? Phase::kDecode : Phase::kPrefill;
+  }
   Status RunUnit(int unit, const std::byte* weights) override {
     const uint64_t bytes =
         units[static_cast<size_t>(unit)].parts[0].extent.length;
+    if (store.OnCpu(unit, phase)) {
+      hashes[next++] = HashOf(weights, bytes);
+      return absl::OkStatus();
+    }
     auto* queue = static_cast<simt::KernelQueue*>(compute->native_handle());
     queue->Enqueue([weights, bytes, out = &hashes[next++]] {
       *out = HashOf(weights, bytes);
@@ -148,17 +191,18 @@ class Rig final : public PassRunner {
   std::unique_ptr<Uploader> uploader;
   std::unique_ptr<StreamGraph> graph;
   std::vector<uint64_t> hashes;
+  Phase phase = Phase::kDecode;
   size_t next = 0;
   int64_t passes_left = 0;
 };
 
-// Device, host and disk in turn, by the digits of `pattern`.
+// By letter: in VRAM, in RAM, on disk, of the CPU, of the CPU in decode, of the
+// CPU in prefill.
 std::vector<Home> Homes(const std::string& pattern) {
+  const std::string letters = "vrdcep";
   std::vector<Home> homes;
   for (const char c : pattern)
-    homes.push_back(c == 'v'   ? Home::kDevice
-                    : c == 'r' ? Home::kHost
-                               : Home::kDisk);
+    homes.push_back(static_cast<Home>(letters.find(c)));
   return homes;
 }
 
@@ -194,15 +238,54 @@ TEST(UploadStageTest, UnitsOfTheHostAreReadOnceAndUploadedInEveryPass) {
   EXPECT_GT(rig.uploader->stats().busy_seconds, 0);
 }
 
+// Whatever the order of the phases: what the first pass reads is there when a
+// later one needs it, on the side that needs it.
+TEST(UploadStageTest, UnitsOfTheCpuMeetTheirOwnBytesInEveryPhase) {
+  uint64_t seed = 0;
+  for (const char* pattern :
+       {"c", "e", "vce", "vepr", "eeee", "pppp", "vcrdcepd", "eerrpp", "dececv",
+        "ppppeeee", "eeeepppp"}) {
+    for (const char* phases : {"d", "p", "pd", "dp", "ppddd"}) {
+      for (int slots : {1, 2, 3, 7}) {
+        Rig rig(
+            {.homes = Homes(pattern),
+             .phases = phases,
+             .slots = slots,
+             .staging = 2,
+             .seed = ++seed,
+             .reader = {.seed = seed, .max_delay_us = 300, .reorder = true}});
+        for (int run = 0; run < 2; ++run) {
+          ASSERT_THAT(rig.Run(5), IsOk());
+          ASSERT_EQ(rig.WrongUnits(), 0)
+              << pattern << " in " << phases << ", " << slots << " slots, seed "
+              << seed << ", run " << run;
+        }
+      }
+    }
+  }
+}
+
+TEST(UploadStageTest, UnitsOfTheCpuAreReadOnceAndUploadedInTheOtherPhaseOnly) {
+  Rig rig({.homes = Homes("vcepd"), .phases = "pddd"});
+  ASSERT_THAT(rig.Run(4), IsOk());
+  // One prefill pass and three of decode: four units read once, one each time.
+  EXPECT_EQ(rig.reader.stats().bytes, (4 + 4) * kUnitBytes);
+  // v once, e in prefill, p in decode, d in all.
+  EXPECT_EQ(rig.uploader->stats().bytes, (1 + 1 + 3 + 4) * kUnitBytes);
+}
+
 TEST(UploadStageTest, AFailedReadEndsTheRunAndTheNextOneWorks) {
   for (int64_t request = 0; request < 9; ++request) {
-    Rig rig({.homes = Homes("vrdrdd"),
-             .slots = 2,
-             .staging = 1,
-             .reader = {.seed = 1, .fail_request = request}});
-    EXPECT_THAT(rig.Run(3).ToString(), HasSubstr("DATA_LOSS")) << request;
-    ASSERT_THAT(rig.Run(3), IsOk()) << request;
-    EXPECT_EQ(rig.WrongUnits(), 0) << request;
+    for (const char* pattern : {"vrdrdd", "cvedcd", "cdedcd"}) {
+      Rig rig({.homes = Homes(pattern),
+               .phases = "pd",
+               .slots = 2,
+               .staging = 1,
+               .reader = {.seed = 1, .fail_request = request}});
+      EXPECT_THAT(rig.Run(3).ToString(), HasSubstr("DATA_LOSS")) << request;
+      ASSERT_THAT(rig.Run(3), IsOk()) << request;
+      EXPECT_EQ(rig.WrongUnits(), 0) << request;
+    }
   }
 }
 

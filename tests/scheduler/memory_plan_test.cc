@@ -177,5 +177,134 @@ TEST(MemoryPlanTest, MoreMemoryNeverMeansMoreReading) {
   EXPECT_EQ(last, 0u);
 }
 
+// Unit by unit: a on any side, s in a slot here, n never here.
+std::vector<UnitRule> RulesOf(const std::string& letters) {
+  std::vector<UnitRule> rules;
+  for (const char c : letters)
+    rules.push_back(c == 'a'   ? UnitRule::kAny
+                    : c == 's' ? UnitRule::kSlotOnly
+                               : UnitRule::kNeither);
+  return rules;
+}
+
+TEST(MemoryPlanTest, UnitsThatNeverComeCostNothing) {
+  const auto units = UnitsOf({4, 90, 4, 90, 4});
+  const auto rules = RulesOf("anana");
+  EXPECT_EQ(LeastBudget(units, Fixed(), 2, rules), Mib(40 + 8));
+  const auto plan =
+      PlanMemory(units, Fixed(), Mib(60), 2, BudgetFlag::kVram, rules);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->resident,
+            (std::vector<bool>{true, false, true, false, true}));
+  EXPECT_EQ(plan->slot_count, 0);
+  EXPECT_EQ(plan->pass_read_bytes, 0u);
+  EXPECT_EQ(plan->total(), Mib(40 + 12));
+}
+
+TEST(MemoryPlanTest, UnitsOfSlotsHaveOneHoweverMuchRoomThereIs) {
+  const auto units = UnitsOf({4, 9, 4, 9, 4});
+  const auto rules = RulesOf("asasa");
+  const auto plan =
+      PlanMemory(units, Fixed(), Mib(1000), 3, BudgetFlag::kVram, rules);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->resident,
+            (std::vector<bool>{true, false, true, false, true}));
+  EXPECT_EQ(plan->slot_count, 3);
+  EXPECT_EQ(plan->slot_bytes, Mib(9));
+  EXPECT_EQ(plan->pass_read_bytes, Mib(18));
+}
+
+// As ThePlanKeepsTheCapAndUsesIt, with rules.
+TEST(MemoryPlanTest, APlanByRulesKeepsTheCapAndUsesIt) {
+  std::mt19937_64 random(12);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<uint64_t> sizes(2 + random() % 30);
+    std::string letters;
+    for (uint64_t& size : sizes) {
+      size = 1 + random() % 12;
+      letters += "aaasn"[random() % 5];
+    }
+    const auto units = UnitsOf(sizes);
+    const auto rules = RulesOf(letters);
+    const int depth = 1 + static_cast<int>(random() % 5);
+    const uint64_t least = LeastBudget(units, Fixed(), depth, rules);
+    EXPECT_FALSE(
+        PlanMemory(units, Fixed(), least - 1, depth, BudgetFlag::kVram, rules)
+            .ok());
+    const uint64_t budget = least + random() % Mib(120);
+    const auto plan =
+        PlanMemory(units, Fixed(), budget, depth, BudgetFlag::kVram, rules);
+    ASSERT_TRUE(plan.ok()) << plan.status() << " " << letters;
+    EXPECT_LE(plan->total(), budget);
+    uint64_t cold = 0;
+    for (size_t i = 0; i < units.size(); ++i) {
+      EXPECT_TRUE(letters[i] == 'a' || !plan->resident[i]) << letters;
+      if (plan->resident[i] || letters[i] == 'n') continue;
+      cold += units[i].read_bytes;
+      EXPECT_LE(units[i].buffer_bytes, plan->slot_bytes);
+      EXPECT_TRUE(letters[i] != 'a' ||
+                  units[i].buffer_bytes > budget - plan->total());
+    }
+    EXPECT_EQ(cold, plan->pass_read_bytes);
+  }
+}
+
+TEST(MemoryPlanTest, RulesOfADeviceFollowThePlacement) {
+  Placement placement;
+  placement.of(Phase::kDecode) = {false, true, true, false};
+  placement.of(Phase::kPrefill) = {false, true, false, true};
+  EXPECT_EQ(DeviceRules(placement, 4), RulesOf("anss"));
+  EXPECT_EQ(DeviceRules({}, 4), RulesOf("aaaa"));
+}
+
+// Unit 0 pinned; units 1 and 2 the CPU's, 2 in decode alone; 3 in VRAM.
+struct SplitPlans {
+  SplitPlans() : units(UnitsOf({1, 8, 8, 8, 8, 8, 8})) {
+    units[0].pinned = true;
+    placement.of(Phase::kDecode) = {false, true,  true, false,
+                                    false, false, false};
+    placement.of(Phase::kPrefill) = {false, true,  false, false,
+                                     false, false, false};
+    vram.resident = {true, false, false, true, false, false, false};
+  }
+  StatusOr<MemoryPlan> Plan(uint64_t mebibytes) const {
+    return PlanHostMemory(units, vram, Fixed(), Mib(mebibytes), placement);
+  }
+  std::vector<WeightUnit> units;
+  MemoryPlan vram;
+  Placement placement;
+};
+
+TEST(MemoryPlanTest, WhatTheCpuComputesIsInHostMemoryFirst) {
+  const SplitPlans split;
+  const auto least = split.Plan(40 + 17);
+  ASSERT_TRUE(least.ok()) << least.status();
+  EXPECT_EQ(least->resident,
+            (std::vector<bool>{true, true, true, false, false, false, false}));
+  EXPECT_EQ(least->pass_read_bytes, Mib(24));
+  const auto more = split.Plan(40 + 17 + 16);
+  ASSERT_TRUE(more.ok()) << more.status();
+  EXPECT_EQ(more->pass_read_bytes, Mib(8));
+  EXPECT_FALSE(more->resident[3]);
+}
+
+TEST(MemoryPlanTest, UnitsThatAreCopiedComeBeforeThoseThatNeverAre) {
+  const auto plan = SplitPlans().Plan(1000);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->uploaded_bytes, Mib(1 + 8 + 24));
+  EXPECT_EQ(plan->resident_bytes, Mib(1 + 8 + 24 + 8));
+  EXPECT_EQ(plan->resident_offset[1], plan->uploaded_bytes);
+  for (const size_t unit : {0u, 2u, 4u, 5u, 6u})
+    EXPECT_LT(plan->resident_offset[unit], plan->uploaded_bytes) << unit;
+}
+
+TEST(MemoryPlanTest, TooLittleForWhatTheCpuComputesNamesItsParts) {
+  const auto refused = SplitPlans().Plan(40 + 16);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  for (const char* part : {"--ram 57M", "KV cache 10", "weights 17",
+                           "--cpu-layers", "--cpu-ffn", "-ngl"})
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr(part));
+}
+
 }  // namespace
 }  // namespace coldstream
