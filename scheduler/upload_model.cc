@@ -49,10 +49,21 @@ class Playback {
     compute_clock_ = std::max(compute_clock_, queued_);
     turns_.push_back(queued_);
     for (int unit = stage.begin; unit < stage.end; ++unit) {
-      compute_clock_ += CostOf(unit).compute_seconds;
-      busy_.compute_seconds += CostOf(unit).compute_seconds;
+      Compute(unit);
       if (unit == cold) slot_used_.push_back(compute_clock_);
     }
+  }
+
+  // The sides take turns, so that the clock of either will do for both.
+  void Compute(int unit) {
+    const bool on_cpu =
+        shape_.on_cpu != nullptr && (*shape_.on_cpu)[static_cast<size_t>(unit)];
+    double seconds = CostOf(unit).compute_seconds;
+    if (on_cpu != on_cpu_) seconds += shape_.crossing_seconds;
+    on_cpu_ = on_cpu;
+    compute_clock_ += seconds;
+    busy_.compute_seconds += seconds;
+    if (on_cpu) queued_ = compute_clock_;
   }
 
   // When the bytes of `unit` are in host memory.
@@ -94,6 +105,7 @@ class Playback {
   double disk_clock_ = 0;
   double upload_clock_ = 0;
   double compute_clock_ = 0;
+  bool on_cpu_ = false;  // what was computed last
   PassPrediction busy_;
 };
 
@@ -106,7 +118,8 @@ PassPrediction PredictUploadPass(const UploadPassShape& shape) {
   bool reads = false;
   bool copies = false;
   for (size_t i = 0; i < units; ++i) {
-    cold[i] = !shape.on_device[i];
+    cold[i] =
+        !shape.on_device[i] && (shape.on_cpu == nullptr || !(*shape.on_cpu)[i]);
     copies = copies || cold[i];
     reads = reads || (cold[i] && !shape.in_host[i]);
   }

@@ -8,7 +8,13 @@
 // - a read waits for a staging buffer, which comes home when it was copied, and
 //   for a turn: no more stages are under way on the host than there are slots;
 // - a copy waits for its bytes and for the last use of its slot;
-// - the host queues a pass when the one before has ended.
+// - the host queues a pass when the one before has ended;
+// - a unit that the CPU computes needs no copy: the host waits until the device
+//   has computed all before it, and queues nothing until it is done itself.
+//   Reads and copies go on meanwhile.
+//
+// What the copies and the CPU take of each other's memory bandwidth is not in
+// it.
 #ifndef COLDSTREAM_SCHEDULER_UPLOAD_MODEL_H_
 #define COLDSTREAM_SCHEDULER_UPLOAD_MODEL_H_
 
@@ -29,6 +35,10 @@ struct UploadPassShape {
   double disk_bytes_per_second = 0;
   double upload_bytes_per_second = 0;
   double seconds_between = 0;  // sampling, after the last unit
+  // By unit, never the last: computed on the CPU, which takes its
+  // compute_seconds there. Null: none.
+  const std::vector<bool>* on_cpu = nullptr;
+  double crossing_seconds = 0;  // of handing over, each time
 };
 
 // A pass in the steady state.

@@ -1,0 +1,71 @@
+// What a pass takes where the CPU computes some units beside a device, and how
+// many it should compute.
+//
+//   const int64_t ffn = BestCount(layers, [&](int64_t count) {
+//     return PredictSplitPass(...).seconds;   // of a plan for that many
+//   });
+//
+// A unit in host memory can be copied to the device or computed where it is.
+// The CPU reads its memory faster than a link copies from it, and the link can
+// copy other units meanwhile, which is why the best share lies between none and
+// all. With many tokens a device's arithmetic is worth the copy: then it is
+// none.
+#ifndef COLDSTREAM_SCHEDULER_SPLIT_MODEL_H_
+#define COLDSTREAM_SCHEDULER_SPLIT_MODEL_H_
+
+#include <cstdint>
+#include <span>
+
+#include "absl/functional/function_ref.h"
+#include "scheduler/cost_model.h"
+#include "scheduler/memory_plan.h"
+#include "scheduler/placement.h"
+#include "scheduler/weight_unit.h"
+
+namespace coldstream {
+
+// Bytes per second; 0: not known.
+struct SplitRates {
+  double upload = 0;  // from host memory to the device
+  double disk = 0;
+  // Of weights, by one token.
+  double cpu = 0;
+  double device = 0;
+  // Of weights, times the tokens they are multiplied with, by many.
+  double cpu_tokens = 0;
+  double device_tokens = 0;
+  // Of a crossing, beside its bytes: what waiting for a stream and starting
+  // work on it takes. A usual figure, not measured here.
+  double crossing_seconds = 20e-6;
+
+  // All but the disk's, which only a plan that reads needs.
+  bool known() const {
+    return upload > 0 && cpu > 0 && device > 0 && cpu_tokens > 0 &&
+           device_tokens > 0;
+  }
+};
+
+struct SplitPassShape {
+  std::span<const WeightUnit> units;
+  const MemoryPlan& vram;
+  const MemoryPlan& host;
+  const Placement& placement;
+  Phase phase = Phase::kDecode;
+  int64_t tokens = 1;
+  int64_t hidden = 0;  // floats of a token that cross
+  int staging_buffers = 1;
+  SplitRates rates;  // known; the disk's too if the plan reads
+};
+
+// In the steady state.
+PassPrediction PredictSplitPass(const SplitPassShape& shape);
+
+// The count in 0..most with the least `seconds`, which may be infinity (that
+// many cannot be). Exact where the curve has one valley; asks for few counts.
+// None where the gain over none is below a fiftieth, which is less than such
+// predictions are good for.
+int64_t BestCount(int64_t most, absl::FunctionRef<double(int64_t)> seconds);
+
+}  // namespace coldstream
+
+#endif  // COLDSTREAM_SCHEDULER_SPLIT_MODEL_H_
