@@ -106,6 +106,7 @@ void Batcher::Run() {
     TakeSubmitted();
     EndCancelled();
     if (!scheduler_.empty()) {
+      phase_ = NextPhase();
       const Status status =
           core_->RunPasses(this, std::numeric_limits<int64_t>::max());
       if (!status.ok()) EndAll(status);
@@ -191,7 +192,15 @@ StatusOr<bool> Batcher::Consume(const Decoder& decoder) {
   }
   EndCancelled();
   TakeSubmitted();
-  return !scheduler_.empty() && !stopping_;
+  // What is read ahead depends on the kind of pass, so a run has one.
+  return !scheduler_.empty() && !stopping_ && NextPhase() == phase_;
+}
+
+Phase Batcher::NextPhase() const {
+  const Placement& placement = core_->placement;
+  if (placement.of(Phase::kDecode) == placement.of(Phase::kPrefill))
+    return Phase::kDecode;
+  return coldstream::PhaseOf(scheduler_.tokens_wanted());
 }
 
 void Batcher::TakeRows(const SequenceSlice& slice, const Decoder& decoder,

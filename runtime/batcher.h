@@ -7,8 +7,10 @@
 //   batcher.Drain();
 //
 // A pass that fails ends every request under way with its error; those that
-// wait go on in the next one.
-// Thread-safety: all methods from any thread; callbacks come on the batcher's.
+// wait go on in the next one. Beside a device that leaves some of the work to
+// the CPU, what a request's tokens share a pass with decides which side
+// computes them, and so their last bits. Thread-safety: all methods from any
+// thread; callbacks come on the batcher's.
 #ifndef COLDSTREAM_RUNTIME_BATCHER_H_
 #define COLDSTREAM_RUNTIME_BATCHER_H_
 
@@ -59,6 +61,7 @@ class Batcher final : private PassClient {
 
   Status NextBatch(Batch* batch) override;
   StatusOr<bool> Consume(const Decoder& decoder) override;
+  Phase PhaseOf(int64_t) const override { return phase_; }
   bool stopped() const override { return stopping_; }
 
   void Run();
@@ -70,6 +73,9 @@ class Batcher final : private PassClient {
                 int64_t row);
   void End(ActiveRequest* request, const Status& status);
   void EndAll(const Status& status);
+  // The kind of pass that is due. All are one kind to an engine that does not
+  // tell them apart.
+  Phase NextPhase() const;
 
   EngineCore* const core_;
   const Tokenizer* const tokenizer_;
@@ -77,6 +83,7 @@ class Batcher final : private PassClient {
 
   // The batcher's thread's.
   SequenceScheduler scheduler_;
+  Phase phase_ = Phase::kDecode;  // of the passes being run
   std::map<const SequenceState*, std::unique_ptr<ActiveRequest>> active_;
 
   mutable std::mutex mutex_;  // guards what follows

@@ -31,8 +31,9 @@ class Runner final : public PassRunner {
     batch_.clear();
     RETURN_IF_ERROR(client_->NextBatch(&batch_));
     return Traced(TraceLane::kEmbedding, "embedding", 0,
-                  [&] { return core_.decoder->Begin(batch_); });
+                  [&] { return core_.decoder->Begin(batch_, PhaseOf(pass)); });
   }
+  Phase PhaseOf(int64_t pass) const override { return client_->PhaseOf(pass); }
   Status RunUnit(int unit, const std::byte* weights) override {
     if (client_->stopped()) return absl::CancelledError("stopped");
     const WeightUnit& unit_info = weights_.units[static_cast<size_t>(unit)];
@@ -92,6 +93,7 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
   core->options = std::move(plan.options);
   core->plan = std::move(plan.memory);
   core->vram_plan = std::move(plan.vram);
+  core->placement = std::move(plan.placement);
   const EngineOptions& filled = core->options;
   if (core->vram_plan && filled.gpu == nullptr) {
     return absl::InvalidArgumentError(
@@ -105,9 +107,19 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
   RETURN_IF_ERROR(core->TakeMemory());
   RETURN_IF_ERROR(core->StartReading());
   const WeightMap& weights = core->model->weights();
-  core->decoder = std::make_unique<Decoder>(Decoder::Parts{
-      &core->model->config(), &weights, core->pass_ops.get(), core->ops,
-      core->reader.get(), &core->cache, &core->workspace, &core->embedding});
+  core->decoder = std::make_unique<Decoder>(
+      Decoder::Parts{.config = &core->model->config(),
+                     .map = &weights,
+                     .ops = core->pass_ops.get(),
+                     .host_ops = core->ops,
+                     .reader = core->reader.get(),
+                     .cache = &core->cache,
+                     .workspace = &core->workspace,
+                     .embedding = &core->embedding,
+                     .host = {.ops = core->host_ops.get(),
+                              .workspace = &core->host_workspace,
+                              .vectors = core->store.HostHome(kVectorUnit),
+                              .placement = &core->placement}});
   core->graph = std::make_unique<StreamGraph>(
       StreamGraph::Parts{.parallel = core->parallel.get(),
                          .reader = core->reader.get(),
@@ -126,11 +138,15 @@ Status EngineCore::TakeMemory() {
     RETURN_IF_ERROR(TakeDeviceMemory());
     ASSIGN_OR_RETURN(
         pass_ops, options.gpu->kernels.create(device, compute.get(), limits));
+    if (!placement.of(Phase::kDecode).empty())
+      RETURN_IF_ERROR(TakeHostSide(limits));
   } else {
     ASSIGN_OR_RETURN(store, WeightStore::Create(weights.units, plan, device));
     ASSIGN_OR_RETURN(pass_ops, CreateCpuPassOps(ops, parallel.get(), limits));
   }
-  ASSIGN_OR_RETURN(cache, KvCache::Create(config, options.kv_tokens, device));
+  ASSIGN_OR_RETURN(cache,
+                   KvCache::Create(config, options.kv_tokens, device,
+                                   options.cpu_layers.value_or(0), cpu.get()));
   ASSIGN_OR_RETURN(workspace, Workspace::Create(config, options.batch_tokens,
                                                 options.logit_rows, device));
   ASSIGN_OR_RETURN(
@@ -152,7 +168,8 @@ Status EngineCore::TakeDeviceMemory() {
         mib(vram_plan->budget), mib(vram_plan->total()), mib(memory.free),
         mib(memory.total)));
   }
-  ASSIGN_OR_RETURN(store, WeightStore::Create(units, *vram_plan, plan, device));
+  ASSIGN_OR_RETURN(
+      store, WeightStore::Create(units, *vram_plan, plan, device, placement));
   ASSIGN_OR_RETURN(compute, device->NewStream());
   ASSIGN_OR_RETURN(staging, StagingRing::Create(device, plan.fixed.staging,
                                                 StagingBufferBytes(units)));
@@ -161,6 +178,15 @@ Status EngineCore::TakeDeviceMemory() {
                                                .staging = &*staging,
                                                .slots = options.prefetch_depth,
                                                .trace = options.trace}));
+  return absl::OkStatus();
+}
+
+// No logits: the head is the device's.
+Status EngineCore::TakeHostSide(const PassLimits& limits) {
+  ASSIGN_OR_RETURN(host_ops, CreateCpuPassOps(ops, parallel.get(), limits));
+  ASSIGN_OR_RETURN(
+      host_workspace,
+      Workspace::Create(model->config(), options.batch_tokens, 0, cpu.get()));
   return absl::OkStatus();
 }
 
@@ -186,10 +212,11 @@ EngineCore::~EngineCore() {
 Status EngineCore::RunPasses(PassClient* client, int64_t max_passes) {
   Runner runner(this, client);
   // Only the pass that loads the resident weights has pages to take.
-  std::optional<Prefault> prefault;
+  std::optional<Prefault> prefault, prefault_cpu;
   if (graph->stats().passes == 0) {
     prefault.emplace(vram_plan ? store.host_arena().bytes()
                                : store.resident_memory());
+    prefault_cpu.emplace(store.cpu_arena().bytes());
   }
   const Status status = graph->Run(&runner, max_passes, options.cancel);
   // After an error, what a pass has queued must not meet the next one's input.
@@ -202,9 +229,11 @@ EngineStats EngineCore::stats() const {
   const ReaderStats read = reader->stats();
   const UploadStats upload =
       uploader != nullptr ? uploader->stats() : UploadStats{};
+  const CpuWork cpu_work = decoder->cpu_work();
   return {stream.passes,        stream.units,       read.bytes,
           read.busy_seconds,    stream.run_seconds, stream.compute_seconds,
-          stream.stall_seconds, upload.bytes,       upload.busy_seconds};
+          stream.stall_seconds, upload.bytes,       upload.busy_seconds,
+          cpu_work.units,       cpu_work.seconds};
 }
 
 EngineStats Since(const EngineStats& earlier, const EngineStats& now) {
@@ -216,7 +245,9 @@ EngineStats Since(const EngineStats& earlier, const EngineStats& now) {
           now.compute_seconds - earlier.compute_seconds,
           now.stall_seconds - earlier.stall_seconds,
           now.bytes_uploaded - earlier.bytes_uploaded,
-          now.upload_busy_seconds - earlier.upload_busy_seconds};
+          now.upload_busy_seconds - earlier.upload_busy_seconds,
+          now.cpu_units - earlier.cpu_units,
+          now.cpu_seconds - earlier.cpu_seconds};
 }
 
 StatusOr<std::unique_ptr<Engine>> Engine::Create(
@@ -309,6 +340,7 @@ const MemoryPlan& Engine::plan() const { return core_->plan; }
 const MemoryPlan* Engine::vram_plan() const {
   return core_->vram_plan ? &*core_->vram_plan : nullptr;
 }
+const Placement& Engine::placement() const { return core_->placement; }
 const char* Engine::device_name() const { return core_->device->name(); }
 uint64_t Engine::pinned_bytes() const {
   const PinnedMemory& arena = core_->store.host_arena();

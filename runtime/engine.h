@@ -6,7 +6,9 @@
 //   session->Generate(request, on_text);   // see runtime/session.h
 //
 // Invariant: logits do not depend on the budget, the prefetch depth, the thread
-// count, the batch size or how the bytes were read, bit for bit.
+// count, the batch size or how the bytes were read, bit for bit. Beside a
+// device they do depend on which side computes what, which is a function of the
+// options, the memory plan and the tokens of a pass.
 // Thread-safety: one call at a time on an engine and its sessions, but for
 // Submit and what belongs to it.
 #ifndef COLDSTREAM_RUNTIME_ENGINE_H_
@@ -29,6 +31,8 @@
 #include "runtime/model.h"
 #include "runtime/request.h"
 #include "scheduler/memory_plan.h"
+#include "scheduler/placement.h"
+#include "scheduler/split_rates.h"
 
 namespace coldstream {
 
@@ -60,6 +64,26 @@ struct EngineOptions {
   // Cap on what is taken of the device's memory. 0: what is free, less head
   // room. Given without a device, plans are made for one of that size.
   uint64_t vram_bytes = 0;
+  // Which layers the CPU computes beside a device: the weights of those stay in
+  // host memory and are not copied. Without a device all of it is ignored. A
+  // count larger than there are means all; what is not set is filled in. What
+  // does not fit in host memory is ResourceExhausted.
+  //
+  // The last so many layers are the device's, the others the CPU's, with their
+  // keys and values in host memory. As in llama.cpp the output head counts as
+  // the last layer: all are one more than the model has, and 0 leaves the
+  // device out of it. Unset: all, less cpu_layers.
+  std::optional<int> gpu_layers = {};
+  // The same from the other end: the first so many are the CPU's; the head
+  // never is. Set both, and they must agree.
+  std::optional<int> cpu_layers = {};
+  // FFNs of so many of the device's layers, evenly spread, are the CPU's: in
+  // passes of few tokens (kMostDecodeTokens) and of more. The weights are
+  // copied in passes where they are not. Unset: what split_rates predict to be
+  // fastest; if those are not known none, and cpu_ffn_prefill as cpu_ffn.
+  std::optional<int> cpu_ffn = {};
+  std::optional<int> cpu_ffn_prefill = {};
+  SplitRates split_rates = {};
   // Host memory between disk and device, part of ram_bytes.
   uint64_t staging_bytes = uint64_t{64} << 20;
   // When it becomes true, the running call and every later one end with
@@ -81,6 +105,8 @@ struct EngineStats {
   double stall_seconds = 0;        // computation waited for weights
   uint64_t bytes_uploaded = 0;     // from host memory to the device
   double upload_busy_seconds = 0;  // copies of weights alone
+  int64_t cpu_units = 0;           // computed by the CPU beside a device
+  double cpu_seconds = 0;          // that took, of compute_seconds
 };
 
 // Of submitted requests.
@@ -141,6 +167,8 @@ class Engine {
   // Of the device's memory, or null on the CPU.
   const MemoryPlan* vram_plan() const;
   const char* device_name() const;  // "cpu", or the card's own name
+  // What the CPU computes beside the device, by unit; empty if nothing.
+  const Placement& placement() const;
   // Host memory that copies to the device can use beside the host.
   uint64_t pinned_bytes() const;
   const EngineOptions& options() const;  // with every default filled in

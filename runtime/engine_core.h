@@ -17,6 +17,7 @@
 #include "kernels/pass_ops.h"
 #include "runtime/engine.h"
 #include "scheduler/memory_plan.h"
+#include "scheduler/placement.h"
 #include "scheduler/uploader.h"
 #include "scheduler/weight_store.h"
 
@@ -30,6 +31,9 @@ class PassClient {
   virtual Status NextBatch(Batch* batch) = 0;
   // True: another pass follows.
   virtual StatusOr<bool> Consume(const Decoder& decoder) = 0;
+  // Which kind of pass the nth of a run is. Asked ahead of time, from any
+  // thread; always the same answer.
+  virtual Phase PhaseOf(int64_t pass) const = 0;
   // The pass under way ends with Cancelled as soon as it can.
   virtual bool stopped() const { return false; }
 };
@@ -51,6 +55,7 @@ class EngineCore {
   std::unique_ptr<Parallel> parallel;
   MemoryPlan plan;                      // of host memory
   std::optional<MemoryPlan> vram_plan;  // null: the CPU computes
+  Placement placement;                  // what it computes beside a device
   std::unique_ptr<Device> cpu;
   Device* device = nullptr;         // the GPU's, or cpu
   std::unique_ptr<Stream> compute;  // null: the CPU's ops just run
@@ -59,6 +64,8 @@ class EngineCore {
   Workspace workspace;
   EmbeddingRows embedding;
   std::unique_ptr<PassOps> pass_ops;
+  Workspace host_workspace;           // of what the CPU computes beside a
+  std::unique_ptr<PassOps> host_ops;  // device; null if nothing
   std::optional<StagingRing> staging;
   std::unique_ptr<Uploader> uploader;
   // Made after the memory it reads into, so that it is gone before it.
@@ -72,6 +79,7 @@ class EngineCore {
   EngineCore() = default;
   Status TakeMemory();
   Status TakeDeviceMemory();
+  Status TakeHostSide(const PassLimits& limits);
   Status StartReading();
 };
 

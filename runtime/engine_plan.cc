@@ -1,12 +1,15 @@
 #include "runtime/engine_plan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_format.h"
 #include "base/system_limits.h"
 #include "graphs/embedding_rows.h"
 #include "graphs/kv_cache.h"
 #include "graphs/workspace.h"
+#include "runtime/split_counts.h"
+#include "scheduler/split_model.h"
 
 namespace coldstream {
 namespace {
@@ -93,9 +96,9 @@ Status CheckKernels(const Model& model, const EngineOptions& options) {
                                 : CheckCudaPassLimits(limits);
 }
 
-// Of the memory the passes are computed in.
+// Of the memory the passes are computed in, for layers from `first_layer` on.
 void CountPassMemory(const Model& model, const EngineOptions& options,
-                     FixedMemory* fixed) {
+                     int64_t first_layer, FixedMemory* fixed) {
   const ModelConfig& config = model.config();
   const PassLimits limits = LimitsOfPass(model, options);
   uint64_t kernels = CpuPassOpsBytes(limits);
@@ -103,13 +106,26 @@ void CountPassMemory(const Model& model, const EngineOptions& options,
     kernels = options.gpu != nullptr ? options.gpu->kernels.bytes(limits)
                                      : CudaPassOpsBytes(limits);
   }
-  fixed->kv = KvCache::BytesFor(config, options.kv_tokens);
+  fixed->kv = KvCache::BytesFor(config, options.kv_tokens, first_layer,
+                                config.layer_count());
   fixed->activations +=
       kernels +
       Workspace::DeviceBytes(config, options.batch_tokens, options.logit_rows);
 }
 
-FixedMemory CountHostMemory(const Model& model, const EngineOptions& options) {
+// Of what the CPU computes beside a device.
+void CountHostSide(const Model& model, const EngineOptions& options,
+                   int64_t layers, FixedMemory* fixed) {
+  const ModelConfig& config = model.config();
+  fixed->kv = KvCache::BytesFor(config, options.kv_tokens, 0, layers);
+  fixed->activations +=
+      CpuPassOpsBytes(LimitsOfPass(model, options)) +
+      Workspace::DeviceBytes(config, options.batch_tokens, 0) +
+      Workspace::HostBytes(config, options.batch_tokens, 0, DeviceKind::kCpu);
+}
+
+FixedMemory CountHostMemory(const Model& model, const EngineOptions& options,
+                            const SplitCounts& split) {
   const bool gpu = HasGpu(options);
   FixedMemory fixed;
   fixed.process =
@@ -126,10 +142,81 @@ FixedMemory CountHostMemory(const Model& model, const EngineOptions& options) {
   if (gpu) {
     const uint64_t buffer = StagingBufferBytes(model.weights().units);
     fixed.staging = std::max(buffer, options.staging_bytes / buffer * buffer);
+    if (split.any()) CountHostSide(model, options, split.layers, &fixed);
   } else {
-    CountPassMemory(model, options, &fixed);
+    CountPassMemory(model, options, 0, &fixed);
   }
   return fixed;
+}
+
+// The plan beside a device, if the CPU computes what `split` says.
+StatusOr<EnginePlan> PlanSplit(const Model& model, const EngineOptions& options,
+                               const SplitCounts& split) {
+  const int64_t layers = model.config().layer_count();
+  const auto& units = model.weights().units;
+  EnginePlan plan{options, {}, {}};
+  SetSplit(split, layers, &plan.options);
+  plan.placement = PlaceHalves(model.weights(), layers, split);
+  FixedMemory device;
+  CountPassMemory(model, options, split.layers, &device);
+  ASSIGN_OR_RETURN(
+      plan.vram,
+      PlanMemory(units, device, options.vram_bytes, options.prefetch_depth,
+                 BudgetFlag::kVram, DeviceRules(plan.placement, units.size())));
+  ASSIGN_OR_RETURN(
+      plan.memory,
+      PlanHostMemory(units, *plan.vram, CountHostMemory(model, options, split),
+                     options.ram_bytes, plan.placement));
+  return plan;
+}
+
+// Of a pass of `tokens` tokens; infinity where there is no such plan, or it is
+// not known what it takes.
+double PredictSplitSeconds(const Model& model, const EngineOptions& options,
+                           const SplitCounts& split, int64_t tokens) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const StatusOr<EnginePlan> plan = PlanSplit(model, options, split);
+  if (!plan.ok()) return kNever;
+  const SplitRates& rates = options.split_rates;
+  if (plan->memory.pass_read_bytes > 0 && rates.disk <= 0) return kNever;
+  const auto& units = model.weights().units;
+  const uint64_t staged =
+      plan->memory.fixed.staging / StagingBufferBytes(units);
+  return PredictSplitPass({.units = units,
+                           .vram = *plan->vram,
+                           .host = plan->memory,
+                           .placement = plan->placement,
+                           .phase = PhaseOf(tokens),
+                           .tokens = tokens,
+                           .hidden = model.config().hidden,
+                           .staging_buffers = static_cast<int>(staged),
+                           .rates = rates})
+      .seconds;
+}
+
+// What the options ask for, and the best of what they leave open.
+StatusOr<SplitCounts> ChooseSplit(const Model& model,
+                                  const EngineOptions& options) {
+  const int64_t layers = model.config().layer_count();
+  ASSIGN_OR_RETURN(SplitCounts split, AskedSplit(options, layers));
+  if (!options.split_rates.known()) return split;
+  const auto best = [&](int64_t most, int64_t SplitCounts::*count,
+                        int64_t tokens) {
+    return BestCount(most, [&](int64_t tried) {
+      SplitCounts with = split;
+      with.*count = tried;
+      return PredictSplitSeconds(model, options, with, tokens);
+    });
+  };
+  if (!options.cpu_ffn)
+    split.ffn = best(layers - split.layers, &SplitCounts::ffn, 1);
+  if (options.cpu_ffn_prefill) return split;
+  // A pass of many tokens, if there are any: of what is on the CPU already.
+  split.ffn_prefill = split.ffn;
+  if (PhaseOf(options.batch_tokens) == Phase::kPrefill)
+    split.ffn_prefill =
+        best(split.ffn, &SplitCounts::ffn_prefill, options.batch_tokens);
+  return split;
 }
 
 }  // namespace
@@ -188,22 +275,20 @@ StatusOr<EnginePlan> PlanEngine(const Model& model,
                                 const EngineOptions& options) {
   EnginePlan plan{options, {}, {}};
   EngineOptions& filled = plan.options;
+  if (HasGpu(filled) && filled.gpu_layers == 0) {
+    filled.gpu = nullptr;
+    filled.vram_bytes = 0;
+  }
   RETURN_IF_ERROR(FillDefaults(model.config(), &filled));
-  if (HasGpu(filled)) RETURN_IF_ERROR(CheckKernels(model, filled));
-  const FixedMemory host = CountHostMemory(model, filled);
-  const auto& units = model.weights().units;
   if (HasGpu(filled)) {
+    RETURN_IF_ERROR(CheckKernels(model, filled));
     if (filled.prefetch_depth == kAutoPrefetchDepth)
       filled.prefetch_depth = kDeviceSlots;
-    FixedMemory device;
-    CountPassMemory(model, filled, &device);
-    ASSIGN_OR_RETURN(plan.vram,
-                     PlanMemory(units, device, filled.vram_bytes,
-                                filled.prefetch_depth, BudgetFlag::kVram));
-    ASSIGN_OR_RETURN(plan.memory,
-                     PlanHostMemory(units, *plan.vram, host, filled.ram_bytes));
-    return plan;
+    ASSIGN_OR_RETURN(const SplitCounts split, ChooseSplit(model, filled));
+    return PlanSplit(model, filled, split);
   }
+  const FixedMemory host = CountHostMemory(model, filled, {});
+  const auto& units = model.weights().units;
   if (filled.prefetch_depth == kAutoPrefetchDepth) {
     const uint64_t in_flight =
         filled.reader.chunk_bytes * static_cast<uint64_t>(filled.reader.depth);

@@ -11,6 +11,7 @@
 #include "runtime/engine.h"
 #include "runtime/model.h"
 #include "scheduler/memory_plan.h"
+#include "scheduler/placement.h"
 
 namespace coldstream {
 
@@ -18,6 +19,7 @@ struct EnginePlan {
   EngineOptions options;           // with every default filled in
   MemoryPlan memory;               // of host memory
   std::optional<MemoryPlan> vram;  // of the device's, unless that is the CPU
+  Placement placement = {};        // what the CPU computes beside a device
 };
 
 // Where a unit's weights are when a pass comes to it.

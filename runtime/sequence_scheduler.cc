@@ -27,6 +27,17 @@ void SequenceScheduler::Remove(SequenceState* sequence) {
   });
 }
 
+int64_t SequenceScheduler::tokens_wanted() const {
+  int64_t tokens = 0;
+  for (const SequenceState* sequence : running_) tokens += sequence->left();
+  int64_t places = limits_.sequences - running();
+  for (const SequenceState* sequence : waiting_) {
+    if (--places < 0) break;
+    tokens += sequence->left();
+  }
+  return std::min(tokens, limits_.tokens);
+}
+
 std::span<const SequenceSlice> SequenceScheduler::Compose() {
   const size_t waiting = waiting_.size();
   do {

@@ -78,6 +78,8 @@ class SequenceScheduler {
   std::span<SequenceState* const> running_sequences() const { return running_; }
   std::span<const SequenceSlice> slices() const { return slices_; }
   int64_t waiting() const { return std::ssize(waiting_); }
+  // Of the next pass, if there are blocks enough and nothing is shared.
+  int64_t tokens_wanted() const;
 
   // The next pass: slices of different sequences, blocks reserved. Not empty
   // unless the scheduler is. Valid until Finish.

@@ -69,6 +69,12 @@ class EvaluateClient final : public PassClient {
     return fed_ < tokens_.size();
   }
 
+  Phase PhaseOf(int64_t pass) const override {
+    const size_t before = static_cast<size_t>(pass) * chunk_;
+    return coldstream::PhaseOf(static_cast<int64_t>(
+        std::min(chunk_, tokens_.size() - std::min(before, tokens_.size()))));
+  }
+
  private:
   std::span<const TokenId> tokens_;
   size_t chunk_;
@@ -127,6 +133,12 @@ class GenerateClient final : public PassClient {
     ASSIGN_OR_RETURN(
         next_, sampler_.Sample(decoder.logits(0), core_->model->vocab_size()));
     return Accept();
+  }
+
+  Phase PhaseOf(int64_t pass) const override {
+    const int64_t chunk = core_->options.batch_tokens;
+    const int64_t left = std::ssize(request_.prompt) - pass * chunk;
+    return coldstream::PhaseOf(std::clamp<int64_t>(left, 1, chunk));
   }
 
   void FlushText() { Emit(stream_.Flush()); }

@@ -13,6 +13,8 @@ EngineStats operator+(const EngineStats& a, const EngineStats& b) {
   sum.stall_seconds = a.stall_seconds + b.stall_seconds;
   sum.bytes_uploaded = a.bytes_uploaded + b.bytes_uploaded;
   sum.upload_busy_seconds = a.upload_busy_seconds + b.upload_busy_seconds;
+  sum.cpu_units = a.cpu_units + b.cpu_units;
+  sum.cpu_seconds = a.cpu_seconds + b.cpu_seconds;
   return sum;
 }
 

@@ -4,17 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/byte_units.h"
 #include "runtime/engine_plan.h"
-#include "tests/support/deferred_device.h"
-#include "tests/support/golden_models.h"
-#include "tests/support/queued_pass_ops.h"
-#include "tests/support/status_matchers.h"
+#include "tests/support/deferred_engine.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
@@ -25,55 +21,9 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-// More than any golden model needs.
-constexpr uint64_t kPlenty = 1024 * kMiB;
-// Units small enough for a golden model to have dozens.
-constexpr uint64_t kUnitBytes = 40000;
-
-DeviceKernels QueuedKernels() {
-  return {.create = &QueuedPassOps::Create,
-          .bytes = &CpuPassOpsBytes,
-          .check = &CheckCudaPassLimits};
-}
-
-EngineOptions OnDevice(uint64_t seed, DeferredDeviceOptions device = {}) {
-  device.seed = seed;
-  EngineOptions options;
-  options.gpu = std::make_shared<ComputeDevice>(
-      ComputeDevice{CreateDeferredDevice(device), QueuedKernels()});
-  options.ram_bytes = kPlenty;
-  options.vram_bytes = kPlenty;
-  options.staging_bytes = 2 * 65536;
-  options.threads = 2;
-  return options;
-}
-
 StatusOr<std::vector<float>> Evaluate(const Golden& golden,
-                                      const EngineOptions& options,
-                                      int64_t chunk = 7) {
-  return EvaluateGolden(golden, options, chunk, kUnitBytes);
-}
-
-// The least budget that the error for one byte names, in bytes.
-uint64_t LeastBudget(const Golden& golden, EngineOptions options,
-                     const std::string& flag, uint64_t EngineOptions::*budget) {
-  options.*budget = 1;
-  const std::string error = Evaluate(golden, options).status().ToString();
-  const size_t at = error.find(flag + " ");
-  EXPECT_NE(at, std::string::npos) << error;
-  return std::stoull(error.substr(at + flag.size() + 1)) * kMiB;
-}
-
-Golden GoldenNamed(const std::string& file) {
-  for (const Golden& golden : LoadGoldens())
-    if (golden.file == file) return golden;
-  ADD_FAILURE() << file;
-  return {};
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+                                      const EngineOptions& options) {
+  return EvaluateSmallUnits(golden, options, 7);
 }
 
 class DeviceEngineTest : public ::testing::TestWithParam<Golden> {};
@@ -81,23 +31,20 @@ class DeviceEngineTest : public ::testing::TestWithParam<Golden> {};
 // The same bits as the CPU's scalar row, whose operations these are.
 TEST_P(DeviceEngineTest, WeightsThatAreUploadedGiveTheBitsOfResidentOnes) {
   const Golden& golden = GetParam();
-  EngineOptions cpu;
-  cpu.ram_bytes = kPlenty;
-  cpu.isa = Isa::kScalar;
-  const auto expected = Evaluate(golden, cpu);
+  const auto expected = Evaluate(golden, OnScalarCpu());
   ASSERT_THAT(expected.status(), IsOk());
-  const auto resident = Evaluate(golden, OnDevice(1));
+  const auto resident = Evaluate(golden, OnDeferredDevice(1));
   ASSERT_THAT(resident.status(), IsOk());
   EXPECT_TRUE(SameBits(*resident, *expected));
 
-  const uint64_t vram =
-      LeastBudget(golden, OnDevice(1), "--vram", &EngineOptions::vram_bytes);
-  const uint64_t ram =
-      LeastBudget(golden, OnDevice(1), "--ram", &EngineOptions::ram_bytes);
+  const uint64_t vram = LeastBudgetOf(golden, OnDeferredDevice(1), "--vram",
+                                      &EngineOptions::vram_bytes);
+  const uint64_t ram = LeastBudgetOf(golden, OnDeferredDevice(1), "--ram",
+                                     &EngineOptions::ram_bytes);
   uint64_t seed = 1;
   for (const int slots : {1, 2, 3, 8}) {
     for (const uint64_t host : {ram, ram + 1 * kMiB, kPlenty}) {
-      EngineOptions options = OnDevice(++seed);
+      EngineOptions options = OnDeferredDevice(++seed);
       options.vram_bytes = vram + kMiB;
       options.ram_bytes = host;
       options.prefetch_depth = slots;
@@ -117,12 +64,13 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceEngineTest,
 
 TEST(DeviceEngineTest, BytesComeFromWhereThePlanHasThem) {
   const Golden golden = GoldenNamed("llama.f32.gguf");
-  EngineOptions options = OnDevice(3);
+  EngineOptions options = OnDeferredDevice(3);
   options.vram_bytes =
-      LeastBudget(golden, options, "--vram", &EngineOptions::vram_bytes) + kMiB;
+      LeastBudgetOf(golden, options, "--vram", &EngineOptions::vram_bytes) +
+      kMiB;
   options.ram_bytes =
-      LeastBudget(golden, options, "--ram", &EngineOptions::ram_bytes) + kMiB;
-  auto model = Model::Open({.path = golden.path(), .unit_bytes = kUnitBytes});
+      LeastBudgetOf(golden, options, "--ram", &EngineOptions::ram_bytes) + kMiB;
+  auto model = Model::Open({.path = golden.path(), .unit_bytes = kSmallUnits});
   ASSERT_THAT(model.status(), IsOk());
   options.context = 32;
   options.batch_tokens = 8;
@@ -163,13 +111,13 @@ TEST(DeviceEngineTest, BytesComeFromWhereThePlanHasThem) {
 
 TEST(DeviceEngineTest, TooLittleDeviceMemoryNamesTheLeastThatWorks) {
   const Golden golden = GoldenNamed("llama.q4_k_m.gguf");
-  EngineOptions options = OnDevice(1);
+  EngineOptions options = OnDeferredDevice(1);
   options.vram_bytes = 1;
   const Status status = Evaluate(golden, options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(status.ToString(), HasSubstr("raise --vram"));
   options.vram_bytes =
-      LeastBudget(golden, options, "--vram", &EngineOptions::vram_bytes);
+      LeastBudgetOf(golden, options, "--vram", &EngineOptions::vram_bytes);
   EXPECT_THAT(Evaluate(golden, options).status(), IsOk());
 }
 
@@ -181,7 +129,7 @@ std::vector<Status> WithHeadsOf(int64_t head_dim) {
   EXPECT_THAT(WriteTinyModel(path, {.head_dim = head_dim}), IsOk());
   const auto model = Model::Open({.path = path});
   EXPECT_THAT(model.status(), IsOk());
-  EngineOptions options = OnDevice(1);
+  EngineOptions options = OnDeferredDevice(1);
   std::vector<Status> said = {Engine::Create(*model, options).status(),
                               PlanEngine(**model, options).status()};
   options.gpu = nullptr;
@@ -199,13 +147,15 @@ TEST(DeviceEngineTest, HeadsWiderThanItsKernelsTakeAreRefused) {
 
 TEST(DeviceEngineTest, PinnedMemoryThatIsRefusedCostsAWarningAndNoBits) {
   const Golden golden = GoldenNamed("llama.q4_k_m.gguf");
-  const auto expected = Evaluate(golden, OnDevice(1));
+  const auto expected = Evaluate(golden, OnDeferredDevice(1));
   ASSERT_THAT(expected.status(), IsOk());
   for (const uint64_t pinned : {uint64_t{0}, uint64_t{65536}, 4 * kMiB}) {
-    EngineOptions options = OnDevice(5, {.faults = {.pinned_bytes = pinned}});
+    EngineOptions options =
+        OnDeferredDevice(5, {.faults = {.pinned_bytes = pinned}});
     options.vram_bytes =
-        LeastBudget(golden, options, "--vram", &EngineOptions::vram_bytes);
-    auto model = Model::Open({.path = golden.path(), .unit_bytes = kUnitBytes});
+        LeastBudgetOf(golden, options, "--vram", &EngineOptions::vram_bytes);
+    auto model =
+        Model::Open({.path = golden.path(), .unit_bytes = kSmallUnits});
     EngineOptions sized = options;
     sized.context = static_cast<int64_t>(golden.ids.size());
     auto engine = Engine::Create(*model, sized);
@@ -226,7 +176,8 @@ TEST(DeviceEngineTest, EveryAllocationThatIsRefusedIsAnError) {
   constexpr int64_t kLeastCalls = 3;  // weights, cache, activations
   for (int64_t call = 0;; ++call) {
     const Status status =
-        Evaluate(golden, OnDevice(1, {.faults = {.refuse_allocation = call}}))
+        Evaluate(golden,
+                 OnDeferredDevice(1, {.faults = {.refuse_allocation = call}}))
             .status();
     if (status.ok()) {
       EXPECT_GE(call, kLeastCalls);
@@ -241,14 +192,14 @@ TEST(DeviceEngineTest, ADeviceThatFailsInMidRunIsTheRunsError) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     for (const int64_t operation : {0, 3, 50, 300}) {
       const EngineOptions kernels =
-          OnDevice(seed, {.faults = {.fail_kernels_from = operation}});
+          OnDeferredDevice(seed, {.faults = {.fail_kernels_from = operation}});
       EXPECT_EQ(Evaluate(golden, kernels).status().code(),
                 absl::StatusCode::kInternal)
           << "kernel " << operation << ", seed " << seed;
     }
     for (const int64_t copy : {0, 1, 7, 20}) {
       const EngineOptions copies =
-          OnDevice(seed, {.faults = {.fail_copies_from = copy}});
+          OnDeferredDevice(seed, {.faults = {.fail_copies_from = copy}});
       EXPECT_EQ(Evaluate(golden, copies).status().code(),
                 absl::StatusCode::kInternal)
           << "copy " << copy << ", seed " << seed;
