@@ -108,7 +108,7 @@ void RefuseUnsupported(BatchFields* fields) {
   fields->OnlyNeutral("logit_bias", {Json::object()});
 }
 
-void ReadCompletion(BatchFields* fields, BatchRequest* request) {
+void ReadCompletionOptions(BatchFields* fields, BatchRequest* request) {
   Request& options = request->request;
   ReadInput("prompt", fields, request);
   options.generate.max_tokens =
@@ -131,7 +131,7 @@ void ReadChatTokens(BatchFields* fields, GenerateRequest* generate) {
   generate->max_tokens = tokens ? *tokens : old_name.value_or(-1);
 }
 
-void ReadChat(BatchFields* fields, BatchRequest* request) {
+void ReadChatOptions(BatchFields* fields, BatchRequest* request) {
   Request& options = request->request;
   const Json* messages = fields->Require("messages", "a list of messages");
   if (messages != nullptr)
@@ -150,7 +150,7 @@ void ReadChat(BatchFields* fields, BatchRequest* request) {
   fields->OnlyNeutral("tool_choice", {"none", "auto"});
 }
 
-void ReadEmbedding(BatchFields* fields, BatchRequest* request) {
+void ReadEmbeddingOptions(BatchFields* fields, BatchRequest* request) {
   ReadInput("input", fields, request);
   fields->OnlyNeutral("encoding_format", {"float"});
   const std::optional<std::string> pooling = fields->String("pooling");
@@ -173,13 +173,13 @@ std::optional<BatchError> ReadBody(const Json& body, uint64_t seed,
   request->model = fields.String("model").value_or("");
   switch (request->endpoint) {
     case BatchEndpoint::kCompletions:
-      ReadCompletion(&fields, request);
+      ReadCompletionOptions(&fields, request);
       break;
     case BatchEndpoint::kChatCompletions:
-      ReadChat(&fields, request);
+      ReadChatOptions(&fields, request);
       break;
     case BatchEndpoint::kEmbeddings:
-      ReadEmbedding(&fields, request);
+      ReadEmbeddingOptions(&fields, request);
       break;
   }
   if (request->endpoint != BatchEndpoint::kEmbeddings) {

@@ -78,14 +78,14 @@ std::vector<ScoredToken> ScoredTokens(const BatchRequest& request,
 }
 
 Json CompletionChoice(const BatchRequest& request, const RequestResult& result,
-                      const Tokenizer& tokenizer) {
+                      const Tokenizer* tokenizer) {
   std::string text = result.generated.text;
   if (request.request.echo)
-    text = PromptText(request, tokenizer) + std::move(text);
+    text = PromptText(request, *tokenizer) + std::move(text);
   Json logprobs;  // null
   if (request.request.logprobs) {
     logprobs =
-        CompletionLogprobs(ScoredTokens(request, result), text, tokenizer);
+        CompletionLogprobs(ScoredTokens(request, result), text, *tokenizer);
   }
   return {{"index", 0},
           {"text", std::move(text)},
@@ -94,10 +94,10 @@ Json CompletionChoice(const BatchRequest& request, const RequestResult& result,
 }
 
 Json ChatChoice(const BatchRequest& request, const RequestResult& result,
-                const Tokenizer& tokenizer) {
+                const Tokenizer* tokenizer) {
   Json logprobs;  // null
   if (request.request.logprobs)
-    logprobs = ChatLogprobs(result.generated_scores, tokenizer);
+    logprobs = ChatLogprobs(result.generated_scores, *tokenizer);
   Json message = {{"role", "assistant"},
                   {"content", result.generated.text},
                   {"refusal", nullptr}};
@@ -144,8 +144,8 @@ std::string BatchAnswerLine(const BatchKey& key, const BatchRequest& request,
   if (!result.status.ok())
     return BatchErrorLine(key, BatchErrorOf(result.status));
   const bool chat = request.endpoint == BatchEndpoint::kChatCompletions;
-  Json choice = chat ? ChatChoice(request, result, *model.tokenizer)
-                     : CompletionChoice(request, result, *model.tokenizer);
+  Json choice = chat ? ChatChoice(request, result, model.tokenizer)
+                     : CompletionChoice(request, result, model.tokenizer);
   Json body;
   body["id"] = absl::StrFormat("%s-%d", chat ? "chatcmpl" : "cmpl", key.line);
   body["object"] = chat ? "chat.completion" : "text_completion";

@@ -17,6 +17,9 @@ using Json = nlohmann::json;
 // Builds the value from the library's events; false ends the parsing.
 class Builder final : public nlohmann::json_sax<Json> {
  public:
+  // Builds `root`, which must outlive it.
+  explicit Builder(Json* root) : root_(root) {}
+
   bool null() override { return Put(nullptr); }
   bool boolean(bool value) override { return Put(value); }
   bool number_integer(int64_t value) override { return Put(value); }
@@ -54,14 +57,13 @@ class Builder final : public nlohmann::json_sax<Json> {
   }
 
   const std::string& error() const { return error_; }
-  Json TakeRoot() { return std::move(root_); }
 
  private:
   // The place of the next value, in what was opened last.
   Json* Place(Json value) {
     if (open_.empty()) {
-      root_ = std::move(value);
-      return &root_;
+      *root_ = std::move(value);
+      return root_;
     }
     if (open_.back()->is_object()) {
       *member_ = std::move(value);
@@ -88,7 +90,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  Json root_;
+  Json* const root_;
   std::vector<Json*> open_;
   Json* member_ = nullptr;
   std::string error_;
@@ -103,10 +105,11 @@ StatusOr<Json> ParseStrictJson(std::string_view text) {
         absl::StrFormat("column %d: expected UTF-8, got the byte 0x%02X",
                         valid + 1, static_cast<unsigned char>(text[valid])));
   }
-  Builder builder;
+  Json root;
+  Builder builder(&root);
   if (!Json::sax_parse(text.begin(), text.end(), &builder))
     return absl::InvalidArgumentError(builder.error());
-  return builder.TakeRoot();
+  return root;
 }
 
 std::string DescribeJson(const Json& value) {

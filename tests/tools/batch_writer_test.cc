@@ -98,6 +98,7 @@ class Background {
 
 std::vector<BatchWriter::Ticket> AdmitMany(BatchWriter* writer, int count) {
   std::vector<BatchWriter::Ticket> tickets;
+  tickets.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) tickets.push_back(*writer->Admit());
   return tickets;
 }
@@ -279,6 +280,7 @@ TEST(BatchWriterTest, ManyThreadsLoseAndRepeatNothing) {
                                .most_bytes = 40,
                                .sync_interval = std::chrono::milliseconds(1)});
     std::vector<std::thread> threads;
+    threads.reserve(kThreads);
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
         std::mt19937 random(static_cast<unsigned>(t));
@@ -293,6 +295,7 @@ TEST(BatchWriterTest, ManyThreadsLoseAndRepeatNothing) {
     for (std::thread& thread : threads) thread.join();
     ASSERT_THAT(writer.Finish(), IsOk());
     std::vector<std::string> expected;
+    expected.reserve(static_cast<size_t>(kThreads) * kEach);
     for (int i = 0; i < kThreads * kEach; ++i)
       expected.push_back(std::to_string(i) + "\n");
     std::vector<std::string> got = sink.lines();
