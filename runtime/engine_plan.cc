@@ -1,27 +1,14 @@
 #include "runtime/engine_plan.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/strings/str_format.h"
 #include "base/system_limits.h"
-#include "graphs/embedding_rows.h"
-#include "graphs/kv_cache.h"
-#include "graphs/workspace.h"
-#include "runtime/split_counts.h"
-#include "scheduler/split_model.h"
+#include "runtime/device_plan.h"
+#include "runtime/engine_memory.h"
 
 namespace coldstream {
 namespace {
-
-// Code, libraries, stacks, the arena, the ring and the heap's slack: measured 9
-// to 11 MiB with two threads and everything else accounted for
-// (tests/tools/run_command_test.cc holds the real peak against the cap).
-constexpr uint64_t kProcessBytes = uint64_t{14} << 20;
-constexpr uint64_t kThreadBytes = uint64_t{256} << 10;
-
-// What a driver maps into the process; differs from one to the next.
-constexpr uint64_t kDriverBytes = uint64_t{256} << 20;
 
 // Left to others when the budget is the machine's own: 1/16, at least 64 MiB.
 uint64_t HeadRoom(uint64_t available) {
@@ -29,9 +16,6 @@ uint64_t HeadRoom(uint64_t available) {
 }
 
 constexpr int64_t kDefaultContext = 4096;
-
-// One slot being computed from, one being copied to.
-constexpr int kDeviceSlots = 2;
 
 Status CheckRange(const char* what, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
@@ -85,138 +69,11 @@ Status FillDefaults(const ModelConfig& config, EngineOptions* options) {
   return absl::OkStatus();
 }
 
-bool HasGpu(const EngineOptions& options) {
-  return options.gpu != nullptr || options.vram_bytes > 0;
-}
-
 // Errors: Unimplemented (the device's kernels do not take this model).
 Status CheckKernels(const Model& model, const EngineOptions& options) {
   const PassLimits limits = LimitsOfPass(model, options);
   return options.gpu != nullptr ? options.gpu->kernels.check(limits)
                                 : CheckCudaPassLimits(limits);
-}
-
-// Of the memory the passes are computed in, for layers from `first_layer` on.
-void CountPassMemory(const Model& model, const EngineOptions& options,
-                     int64_t first_layer, FixedMemory* fixed) {
-  const ModelConfig& config = model.config();
-  const PassLimits limits = LimitsOfPass(model, options);
-  uint64_t kernels = CpuPassOpsBytes(limits);
-  if (HasGpu(options)) {
-    kernels = options.gpu != nullptr ? options.gpu->kernels.bytes(limits)
-                                     : CudaPassOpsBytes(limits);
-  }
-  fixed->kv = KvCache::BytesFor(config, options.kv_tokens, first_layer,
-                                config.layer_count());
-  fixed->activations +=
-      kernels +
-      Workspace::DeviceBytes(config, options.batch_tokens, options.logit_rows);
-}
-
-// Of what the CPU computes beside a device.
-void CountHostSide(const Model& model, const EngineOptions& options,
-                   int64_t layers, FixedMemory* fixed) {
-  const ModelConfig& config = model.config();
-  fixed->kv = KvCache::BytesFor(config, options.kv_tokens, 0, layers);
-  fixed->activations +=
-      CpuPassOpsBytes(LimitsOfPass(model, options)) +
-      Workspace::DeviceBytes(config, options.batch_tokens, 0) +
-      Workspace::HostBytes(config, options.batch_tokens, 0, DeviceKind::kCpu);
-}
-
-FixedMemory CountHostMemory(const Model& model, const EngineOptions& options,
-                            const SplitCounts& split) {
-  const bool gpu = HasGpu(options);
-  FixedMemory fixed;
-  fixed.process =
-      kProcessBytes + kThreadBytes * static_cast<uint64_t>(options.threads);
-  if (gpu) fixed.process += kDriverBytes;
-  if (options.trace != nullptr) fixed.process += options.trace->memory_bytes();
-  fixed.tokenizer = model.memory_bytes();
-  fixed.activations =
-      Workspace::HostBytes(model.config(), options.batch_tokens,
-                           options.logit_rows,
-                           gpu ? DeviceKind::kCuda : DeviceKind::kCpu) +
-      EmbeddingRows::BytesFor(model.weights().embedding, EmbeddingFile(model),
-                              options.batch_tokens);
-  if (gpu) {
-    const uint64_t buffer = StagingBufferBytes(model.weights().units);
-    fixed.staging = std::max(buffer, options.staging_bytes / buffer * buffer);
-    if (split.any()) CountHostSide(model, options, split.layers, &fixed);
-  } else {
-    CountPassMemory(model, options, 0, &fixed);
-  }
-  return fixed;
-}
-
-// The plan beside a device, if the CPU computes what `split` says.
-StatusOr<EnginePlan> PlanSplit(const Model& model, const EngineOptions& options,
-                               const SplitCounts& split) {
-  const int64_t layers = model.config().layer_count();
-  const auto& units = model.weights().units;
-  EnginePlan plan{options, {}, {}};
-  SetSplit(split, layers, &plan.options);
-  plan.placement = PlaceHalves(model.weights(), layers, split);
-  FixedMemory device;
-  CountPassMemory(model, options, split.layers, &device);
-  ASSIGN_OR_RETURN(
-      plan.vram,
-      PlanMemory(units, device, options.vram_bytes, options.prefetch_depth,
-                 BudgetFlag::kVram, DeviceRules(plan.placement, units.size())));
-  ASSIGN_OR_RETURN(
-      plan.memory,
-      PlanHostMemory(units, *plan.vram, CountHostMemory(model, options, split),
-                     options.ram_bytes, plan.placement));
-  return plan;
-}
-
-// Of a pass of `tokens` tokens; infinity where there is no such plan, or it is
-// not known what it takes.
-double PredictSplitSeconds(const Model& model, const EngineOptions& options,
-                           const SplitCounts& split, int64_t tokens) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  const StatusOr<EnginePlan> plan = PlanSplit(model, options, split);
-  if (!plan.ok()) return kNever;
-  const SplitRates& rates = options.split_rates;
-  if (plan->memory.pass_read_bytes > 0 && rates.disk <= 0) return kNever;
-  const auto& units = model.weights().units;
-  const uint64_t staged =
-      plan->memory.fixed.staging / StagingBufferBytes(units);
-  return PredictSplitPass({.units = units,
-                           .vram = *plan->vram,
-                           .host = plan->memory,
-                           .placement = plan->placement,
-                           .phase = PhaseOf(tokens),
-                           .tokens = tokens,
-                           .hidden = model.config().hidden,
-                           .staging_buffers = static_cast<int>(staged),
-                           .rates = rates})
-      .seconds;
-}
-
-// What the options ask for, and the best of what they leave open.
-StatusOr<SplitCounts> ChooseSplit(const Model& model,
-                                  const EngineOptions& options) {
-  const int64_t layers = model.config().layer_count();
-  ASSIGN_OR_RETURN(SplitCounts split, AskedSplit(options, layers));
-  if (!options.split_rates.known()) return split;
-  const auto best = [&](int64_t most, int64_t SplitCounts::*count,
-                        int64_t tokens) {
-    return BestCount(most, [&](int64_t tried) {
-      SplitCounts with = split;
-      with.*count = tried;
-      return PredictSplitSeconds(model, options, with, tokens);
-    });
-  };
-  if (!options.cpu_ffn)
-    split.ffn = best(layers - split.layers, &SplitCounts::ffn, 1);
-  if (options.cpu_ffn_prefill) return split;
-  // A pass of many tokens, if there are any: of what is on the CPU already.
-  split.ffn_prefill = split.ffn;
-  if (PhaseOf(options.batch_tokens) == Phase::kPrefill)
-    split.ffn_prefill =
-        best(split.ffn, &SplitCounts::ffn_prefill, options.batch_tokens);
-  return split;
 }
 
 }  // namespace
@@ -282,10 +139,7 @@ StatusOr<EnginePlan> PlanEngine(const Model& model,
   RETURN_IF_ERROR(FillDefaults(model.config(), &filled));
   if (HasGpu(filled)) {
     RETURN_IF_ERROR(CheckKernels(model, filled));
-    if (filled.prefetch_depth == kAutoPrefetchDepth)
-      filled.prefetch_depth = kDeviceSlots;
-    ASSIGN_OR_RETURN(const SplitCounts split, ChooseSplit(model, filled));
-    return PlanSplit(model, filled, split);
+    return PlanDevice(model, filled);
   }
   const FixedMemory host = CountHostMemory(model, filled, {});
   const auto& units = model.weights().units;

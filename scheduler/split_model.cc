@@ -10,8 +10,6 @@
 namespace coldstream {
 namespace {
 
-constexpr double kWorthwhile = 0.98;
-
 // Weights wait for memory with one token, for arithmetic with many.
 double ComputeSeconds(double bytes, int64_t tokens, double bytes_per_second,
                       double token_bytes_per_second) {
@@ -76,7 +74,7 @@ int64_t BestCount(int64_t most, absl::FunctionRef<double(int64_t)> seconds) {
     consider(middle - step);
     consider(middle + step);
   }
-  return ask(best) < kWorthwhile * ask(0) ? best : 0;
+  return ask(best) < kShowingGain * ask(0) ? best : 0;
 }
 
 }  // namespace coldstream

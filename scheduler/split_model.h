@@ -40,10 +40,13 @@ struct SplitPassShape {
 // In the steady state.
 PassPrediction PredictSplitPass(const SplitPassShape& shape);
 
+// A prediction below this share of another shows a gain that such predictions
+// are good for.
+inline constexpr double kShowingGain = 0.98;
+
 // The count in 0..most with the least `seconds`, which may be infinity (that
 // many cannot be). Exact where the curve has one valley; asks for few counts.
-// None where the gain over none is below a fiftieth, which is less than such
-// predictions are good for.
+// 0 where the gain over 0 does not show.
 int64_t BestCount(int64_t most, absl::FunctionRef<double(int64_t)> seconds);
 
 }  // namespace coldstream

@@ -14,6 +14,7 @@
 
 #include "base/byte_units.h"
 #include "runtime/engine_plan.h"
+#include "scheduler/split_model.h"
 #include "tests/support/deferred_engine.h"
 #include "tests/support/faulty_backend.h"
 #include "tests/support/temp_dir.h"
@@ -116,11 +117,12 @@ class SplitTest : public ::testing::Test {
  protected:
   static constexpr int kLayers = 4;
 
-  void SetUp() override {
+  void SetUp() override { Open({.layers = kLayers, .vocab = 400}, 6000); }
+
+  void Open(const TinyModelOptions& tiny, uint64_t unit_bytes) {
     const std::string path = dir_.Path("model.gguf");
-    ASSERT_THAT(WriteTinyModel(path, {.layers = kLayers, .vocab = 400}),
-                IsOk());
-    auto model = Model::Open({.path = path, .unit_bytes = 6000});
+    ASSERT_THAT(WriteTinyModel(path, tiny), IsOk());
+    auto model = Model::Open({.path = path, .unit_bytes = unit_bytes});
     ASSERT_THAT(model.status(), IsOk());
     model_ = *model;
   }
@@ -338,6 +340,46 @@ TEST_F(SplitTest, TheCostModelChoosesFfnsForDecodeAndNoneForPrefill) {
   EXPECT_EQ(*PlanEngine(*model_, options)->options.cpu_ffn_prefill, 0);
   options.cpu_ffn_prefill = 1;
   EXPECT_EQ(*PlanEngine(*model_, options)->options.cpu_ffn_prefill, 1);
+}
+
+// While the CPU computes an FFN, more than two units can be copied.
+TEST_F(SplitTest, MoreSlotsAreChosenWhereTheCpuTakesTurns) {
+  Open({.layers = 16, .hidden = 128, .ffn = 512, .vocab = 400}, 16000);
+  EngineOptions options = Options(1, {});
+  const auto all = PlanEngine(*model_, options);
+  ASSERT_THAT(all.status(), IsOk());
+  options.vram_bytes = all->vram->total() - all->vram->resident_bytes / 4;
+  options.split_rates = Rates();
+  options.split_rates.upload = 25e9;
+  options.prefetch_depth = kAutoPrefetchDepth;
+  const SplitRates rates = options.split_rates;
+  const auto chosen = PlanEngine(*model_, options);
+  ASSERT_THAT(chosen.status(), IsOk());
+  const int depth = chosen->options.prefetch_depth;
+  EXPECT_GT(depth, 2);
+  EXPECT_GT(*chosen->options.cpu_ffn, 0);
+  EXPECT_EQ(TokensOf(MustCreate(options).get()), CpusTokens());
+  // Every other depth is predicted to be no better by what shows.
+  const auto seconds = [&](const EnginePlan& plan) {
+    return PredictSplitPass({.units = model_->weights().units,
+                             .vram = *plan.vram,
+                             .host = plan.memory,
+                             .placement = plan.placement,
+                             .tokens = 1,
+                             .hidden = model_->config().hidden,
+                             .rates = rates})
+        .seconds;
+  };
+  for (const int other : {2, 4, 8, 16, 32}) {
+    options.prefetch_depth = other;
+    const auto plan = PlanEngine(*model_, options);
+    if (!plan.ok()) continue;
+    EXPECT_GE(seconds(*plan), 0.97 * seconds(*chosen)) << other;
+  }
+  // Without rates it is one being computed, one being copied to.
+  options.split_rates = {};
+  options.prefetch_depth = kAutoPrefetchDepth;
+  EXPECT_EQ(PlanEngine(*model_, options)->options.prefetch_depth, 2);
 }
 
 TEST_F(SplitTest, WithRoomForAllOnTheDeviceNothingIsTheCpus) {
