@@ -30,8 +30,8 @@ namespace coldstream {
 
 // What all lines of a job share.
 struct BatchModel {
-  const Tokenizer* tokenizer = nullptr;
-  std::string name;  // where a request names no model
+  const Tokenizer* tokenizer = nullptr;  // for scores and echo
+  std::string name;                      // where a request names no model
 };
 
 // Which line of the input a line of the output is about.
