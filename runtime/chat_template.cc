@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "io/printable.h"
 #include "runtime/chat_format_recognition.h"
+#include "runtime/fingerprint.h"
 #include "runtime/strip_space.h"
 
 namespace coldstream {
@@ -248,6 +249,22 @@ StatusOr<ChatTemplate> ChatTemplate::Create(const Metadata& metadata,
   RETURN_IF_ERROR(format.status());
   RETURN_IF_ERROR(CheckVocabulary(*format, tokenizer));
   return ChatTemplate(*std::move(format));
+}
+
+std::string ChatTemplate::Identity() const {
+  Fingerprint print;
+  for (const ChatFormat::Turn* turn :
+       {&format_.system, &format_.user, &format_.assistant})
+    print.Add(absl::StrFormat("%d %s%d %s", turn->open.size(), turn->open,
+                              turn->close.size(), turn->close));
+  for (const std::string* text :
+       {&format_.answer, &format_.system_head, &format_.default_system})
+    print.Add(absl::StrFormat("%d %s", text->size(), *text));
+  print.Add(absl::StrFormat(
+      "%d %d %d %d %d", static_cast<int>(format_.system_place),
+      static_cast<int>(format_.order), static_cast<int>(format_.trim),
+      format_.bos, format_.drop_thoughts));
+  return absl::StrFormat("%s %s", format_.name, print.Hex());
 }
 
 StatusOr<ChatPrompt> ChatTemplate::Render(

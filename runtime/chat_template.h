@@ -60,6 +60,9 @@ class ChatTemplate {
   StatusOr<ChatPrompt> Render(std::span<const ChatMessage> messages) const;
 
   const std::string& name() const { return format_.name; }
+  // The name and, in 32 digits, everything that goes into a prompt: two
+  // templates of one family may differ in a default system message.
+  std::string Identity() const;
   // Strings that end an answer, beside the end-of-generation tokens.
   const std::vector<std::string>& stop() const { return format_.stop; }
 

@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "runtime/engine_plan.h"
-#include "runtime/profile_keys.h"
+#include "runtime/model_fingerprint.h"
 #include "tools/batch_progress.h"
 #include "tools/batch_run.h"
 #include "tools/command.h"
@@ -22,7 +21,6 @@ namespace coldstream {
 namespace {
 
 constexpr int64_t kMaxSequences = 4096;
-constexpr int64_t kMaxShards = 100000;
 constexpr double kMaxSyncSeconds = 3600;
 // Of what the fixed parts leave of the budget, for keys and values.
 constexpr uint64_t kKvShare = 3;
@@ -84,25 +82,13 @@ void AddBatchFlags(CLI::App& app, BatchFlags* flags) {
       ->capture_default_str();
 }
 
-StatusOr<Shard> ShardOf(const std::string& text) {
-  const std::vector<std::string> parts = absl::StrSplit(text, '/');
-  Shard shard;
-  if (parts.size() == 2 && absl::SimpleAtoi(parts[0], &shard.index) &&
-      absl::SimpleAtoi(parts[1], &shard.count) && shard.index >= 1 &&
-      shard.index <= shard.count && shard.count <= kMaxShards)
-    return shard;
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "--shard: expected I/N with 1 <= I <= N <= %d, got \"%s\"", kMaxShards,
-      text));
-}
-
 Status CheckFlags(const BatchFlags& flags) {
   RETURN_IF_ERROR(CheckDeviceFlags(flags.stream));
   if (flags.stream.json) {
     return absl::InvalidArgumentError(
         "--json: the results are JSON lines already");
   }
-  return ShardOf(flags.shard).status();
+  return ParseShard(flags.shard).status();
 }
 
 // Room for every sequence, but no more than a share of what the fixed parts
@@ -137,18 +123,22 @@ StatusOr<EngineOptions> OptionsFor(const BatchFlags& flags,
 }
 
 // What results depend on, but for the requests.
-BatchJob JobOf(const BatchFlags& flags, const Engine& engine,
-               const StatusOr<ChatTemplate>& chat, const std::string& input) {
-  return {.model = ModelKey(engine.model().checkpoint()),
-          .options = absl::StrFormat(
-              "context %d, seed %d, shard %s, chat template %s, %s",
-              engine.context(), flags.seed, flags.shard,
-              chat.ok() ? chat->name() : "none", engine.device_name()),
-          .input = input};
+StatusOr<BatchJob> JobOf(const BatchFlags& flags, const Engine& engine,
+                         const StatusOr<ChatTemplate>& chat,
+                         const std::string& input) {
+  ASSIGN_OR_RETURN(std::string model,
+                   ModelFingerprint(engine.model().checkpoint()));
+  return BatchJob{
+      .model = std::move(model),
+      .options = absl::StrFormat(
+          "context %d, seed %d, shard %s, chat template %s, %s",
+          engine.context(), flags.seed, flags.shard,
+          chat.ok() ? chat->Identity() : "none", engine.device_name()),
+      .input = input};
 }
 
 Status RunBatch(const BatchFlags& flags) {
-  ASSIGN_OR_RETURN(const Shard shard, ShardOf(flags.shard));
+  ASSIGN_OR_RETURN(const Shard shard, ParseShard(flags.shard));
   ASSIGN_OR_RETURN(const auto model,
                    Model::Open(ModelOptionsFrom(flags.stream)));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer, model->tokenizer());
@@ -172,11 +162,11 @@ Status RunBatch(const BatchFlags& flags) {
   SettingsSource source = SettingsSource::kDefault;
   ASSIGN_OR_RETURN(const auto engine,
                    CreateEngine(flags.stream, model, traced, &source));
+  ASSIGN_OR_RETURN(BatchJob job, JobOf(flags, *engine, chat, fingerprint));
   ASSIGN_OR_RETURN(
       const auto output,
-      BatchOutput::Open({.path = flags.output,
-                         .input = flags.input,
-                         .job = JobOf(flags, *engine, chat, fingerprint)}));
+      BatchOutput::Open(
+          {.path = flags.output, .input = flags.input, .job = std::move(job)}));
   ASSIGN_OR_RETURN(const auto input, BatchInput::Open(input_options));
   BatchWriter writer(output.get(),
                      {.order = flags.order,

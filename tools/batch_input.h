@@ -19,7 +19,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "tools/batch_request.h"
-#include "tools/fingerprint.h"
+#include "runtime/fingerprint.h"
 #include "tools/line_reader.h"
 #include "tools/shard.h"
 

@@ -15,7 +15,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/status.h"
-#include "tools/fingerprint.h"
+#include "runtime/fingerprint.h"
 
 namespace coldstream {
 

@@ -157,6 +157,22 @@ TEST(ChatTemplateTest, ThoughtsOfEarlierAnswersAreDroppedWhereTheFormatSaysSo) {
                     HasSubstr("assistant\nb<|im_end|>")));
 }
 
+TEST(ChatTemplateTest, TheIdentityDiffersWhereAPromptCould) {
+  const ChatFormat plain = *FindChatFormat("chatml");
+  const std::string identity = ChatTemplate(plain).Identity();
+  EXPECT_THAT(identity, ::testing::StartsWith("chatml "));
+  EXPECT_EQ(ChatTemplate(plain).Identity(), identity);
+  std::vector<ChatFormat> changed(6, plain);
+  changed[0].default_system = "a";
+  changed[1].system_head = "a";
+  changed[2].answer += "a";
+  changed[3].trim = ChatTrim::kAll;
+  changed[4].bos = true;
+  changed[5].drop_thoughts = true;
+  for (const ChatFormat& format : changed)
+    EXPECT_NE(ChatTemplate(format).Identity(), identity);
+}
+
 TEST(ChatTemplateTest, NoMessageIsAnError) {
   for (const char* name : {"chatml", "mistral-v1"}) {
     EXPECT_THAT(Named(name).Render({}),

@@ -113,21 +113,23 @@ void Rows(const MatmulArgs& args, int64_t row_begin, int64_t row_end) {
   constexpr uint64_t kBlockBytes = sizeof(typename Type::Block);
   const int64_t k = args.weight.cols;
   const int64_t blocks = k / 256;
+  const uint64_t row_bytes = static_cast<uint64_t>(blocks) * kBlockBytes;
   const uint64_t stride = args.activation_stride;
-  ForTiles(
-      args, static_cast<uint64_t>(blocks) * kBlockBytes, row_begin, row_end,
-      [&](const TileSource& source, const std::byte* x, int64_t tokens,
-          Sums* sums) {
-        Tile256 tile;
-        for (int64_t b = 0; b < blocks; ++b) {
-          Type::kDecode(source, static_cast<uint64_t>(b) * kBlockBytes, &tile);
-          InRegisters(tokens, [&](int64_t t, auto count) {
-            AddBlock<Type, decltype(count)::value>(
-                tile, x + static_cast<uint64_t>(t) * stride, stride, k, b,
-                sums->value + t);
-          });
-        }
-      });
+  ForTiles(args, row_bytes, row_begin, row_end,
+           [&](const TileSource& source, const std::byte* x, int64_t tokens,
+               Sums* sums) {
+             Tile256 tile;
+             for (int64_t b = 0; b < blocks; ++b) {
+               const uint64_t offset = static_cast<uint64_t>(b) * kBlockBytes;
+               Type::kDecode(source, offset, &tile);
+               FetchAhead(source, row_bytes, offset, kBlockBytes);
+               InRegisters(tokens, [&](int64_t t, auto count) {
+                 AddBlock<Type, decltype(count)::value>(
+                     tile, x + static_cast<uint64_t>(t) * stride, stride, k, b,
+                     sums->value + t);
+               });
+             }
+           });
 }
 
 }  // namespace

@@ -107,16 +107,18 @@ void Rows(const MatmulArgs& args, int64_t row_begin, int64_t row_end) {
   constexpr uint64_t kBlockBytes = sizeof(typename Type::Block);
   const int64_t k = args.weight.cols;
   const int64_t blocks = k / 32;
+  const uint64_t row_bytes = static_cast<uint64_t>(blocks) * kBlockBytes;
   const uint64_t stride = args.activation_stride;
-  ForTiles(args, static_cast<uint64_t>(blocks) * kBlockBytes, row_begin,
-           row_end,
+  ForTiles(args, row_bytes, row_begin, row_end,
            [&](const TileSource& source, const std::byte* x, int64_t tokens,
                Sums* sums) {
              Tile32 tile;
              for (int64_t b = 0; b < blocks; b += kLanes) {
                const int64_t count = Smaller(kLanes, blocks - b);
-               Type::kDecode(source, static_cast<uint64_t>(b) * kBlockBytes,
-                             static_cast<int>(count), &tile);
+               const uint64_t offset = static_cast<uint64_t>(b) * kBlockBytes;
+               Type::kDecode(source, offset, static_cast<int>(count), &tile);
+               FetchAhead(source, row_bytes, offset,
+                          static_cast<uint64_t>(count) * kBlockBytes);
                InRegisters(tokens, [&](int64_t t, auto token_count) {
                  AddBlocks<Type, decltype(token_count)::value>(
                      tile, count, x + static_cast<uint64_t>(t) * stride, stride,

@@ -66,6 +66,22 @@ inline void InRegisters(int64_t tokens, Add add) {
   if (t < tokens) add(t, Count<1>());
 }
 
+// Asks for as many bytes of the rows ahead as the block at `offset` of each row
+// has: a tile itself is read column by column, which no hardware prefetcher
+// follows well. Two streams, each in the order it lies in memory; measured on
+// Zen 2 from memory, Q4_K and Q8_0 with two tokens: 26 and 20 G multiply-adds/s
+// without, 36 and 18 with one stream, 36 and 22 with two, 32 and 22 with four.
+inline void FetchAhead(const TileSource& source, uint64_t row_bytes,
+                       uint64_t offset, uint64_t bytes) {
+  constexpr uint64_t kRowsOfStream = kTileRows / 2;
+  const char* stream =
+      reinterpret_cast<const char*>(source.ahead) + kRowsOfStream * offset;
+  for (uint64_t at = 0; at < kRowsOfStream * bytes; at += 64) {
+    _mm_prefetch(stream + at, _MM_HINT_T0);
+    _mm_prefetch(stream + kRowsOfStream * row_bytes + at, _MM_HINT_T0);
+  }
+}
+
 // The sum over the lanes of one token, as SumLanes adds them.
 inline __m256 SumOf(const float (*lanes)[kTileRows]) {
   const auto pair = [lanes](int i) {
@@ -86,6 +102,10 @@ inline void TileRows(const MatmulArgs& args, uint64_t row_bytes, int64_t row,
     source.row[r] =
         args.weight.data +
         static_cast<uint64_t>(Smaller(row + r, row_end - 1)) * row_bytes;
+  // Past the end of the range too: mostly the same thread takes the next one,
+  // and asking for what is not there does no harm. Tokens that follow find the
+  // rows in the cache.
+  source.ahead = source.row[0] + (token == 0 ? kTileRows * row_bytes : 0);
   Sums sums;
   __builtin_memset(sums.value, 0,
                    static_cast<size_t>(tokens) * sizeof(sums.value[0]));

@@ -39,6 +39,7 @@ struct alignas(32) Tile32 {
 // end of a range repeat its last one.
 struct TileSource {
   const std::byte* row[kTileRows];
+  const std::byte* ahead;  // rows to fetch meanwhile: the next tile's
 };
 
 // Decoders of the block at byte `offset` of each row.

@@ -1,4 +1,4 @@
-#include "tools/fingerprint.h"
+#include "runtime/fingerprint.h"
 
 #include "absl/strings/str_format.h"
 

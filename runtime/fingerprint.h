@@ -8,8 +8,8 @@
 // need not be thought of; on purpose it can be done.
 // Source: Fowler, Noll, Vo, "The FNV Non-Cryptographic Hash Algorithm" (IETF
 // draft-eastlake-fnv), 128-bit constants.
-#ifndef COLDSTREAM_TOOLS_FINGERPRINT_H_
-#define COLDSTREAM_TOOLS_FINGERPRINT_H_
+#ifndef COLDSTREAM_RUNTIME_FINGERPRINT_H_
+#define COLDSTREAM_RUNTIME_FINGERPRINT_H_
 
 #include <cstdint>
 #include <string>
@@ -35,4 +35,4 @@ Fingerprint::Value FingerprintOf(std::string_view bytes);
 
 }  // namespace coldstream
 
-#endif  // COLDSTREAM_TOOLS_FINGERPRINT_H_
+#endif  // COLDSTREAM_RUNTIME_FINGERPRINT_H_

@@ -1,4 +1,4 @@
-#include "tools/fingerprint.h"
+#include "runtime/fingerprint.h"
 
 #include <gtest/gtest.h>
 
