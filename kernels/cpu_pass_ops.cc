@@ -44,6 +44,14 @@ class CpuPassOps final : public PassOps {
   Status CopyOut(float* host, const float* x, int64_t n) override {
     return CopyIn(host, x, n);
   }
+  Status CopyOutBest(LogitChoice* host, const float* logits, int64_t rows,
+                     int64_t stride, int64_t n, int64_t k) override {
+    parallel_.For(rows, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row)
+        BestLogits(logits + row * stride, n, k, host + row * k);
+    });
+    return absl::OkStatus();
+  }
   Status WaitForCopies() override { return absl::OkStatus(); }
 
   Status Dequantize(const TensorView& row, float* out) override {

@@ -33,6 +33,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "base/tensor_view.h"
+#include "kernels/best_logits.h"
 #include "kernels/ops.h"
 
 namespace coldstream {
@@ -83,6 +84,7 @@ struct PassLimits {
   int64_t heads = 0;      // most of any layer
   int64_t key_dim = 0;    // of a head, widest of any layer
   int64_t value_dim = 0;  // the same
+  int64_t vocab = 0;      // most logits of a row of CopyOutBest
 };
 
 class PassOps {
@@ -94,6 +96,13 @@ class PassOps {
   // out[i] = host[i]. Host memory must stay until WaitForCopies or Finish.
   virtual Status CopyIn(float* out, const float* host, int64_t n) = 0;
   virtual Status CopyOut(float* host, const float* x, int64_t n) = 0;
+  // The k best of each row's first n logits, the row's only part that crosses
+  // to the host. logits: [rows, stride]; host: [rows, k], best first, in the
+  // order of kernels/best_logits.h, there after Finish. k is 1 to kMostChoices;
+  // rows in all calls of a pass at most the limits' logit_rows.
+  virtual Status CopyOutBest(LogitChoice* host, const float* logits,
+                             int64_t rows, int64_t stride, int64_t n,
+                             int64_t k) = 0;
   // Waits, in the middle of a pass, until the copies called so far are done:
   // what CopyOut brought may be read, what CopyIn took may change.
   virtual Status WaitForCopies() = 0;

@@ -1,5 +1,5 @@
 // The best token of each row of logits on the GPU, so that greedy decoding
-// brings home twelve bytes a row in place of the logits.
+// brings home eight bytes a row in place of the logits.
 #ifndef COLDSTREAM_KERNELS_CUDA_ARG_MAX_H_
 #define COLDSTREAM_KERNELS_CUDA_ARG_MAX_H_
 

@@ -13,6 +13,7 @@
 #include "kernels/cuda/add.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/attention_work.h"
+#include "kernels/cuda/best_logits.h"
 #include "kernels/cuda/check_finite.h"
 #include "kernels/cuda/dequantize.h"
 #include "kernels/cuda/gemm.h"
@@ -38,10 +39,11 @@ cuda::MatmulLimits MatmulLimitsOf(const PassLimits& limits) {
 
 // The device memory of an instance.
 struct Parts {
-  std::span<std::byte> upload;
-  std::span<std::byte> matmul;
-  std::span<std::byte> gemm;  // empty where none is needed
-  float* partials = nullptr;  // of attention
+  cuda::DeviceBestLogits best;
+  std::span<std::byte> upload = {};
+  std::span<std::byte> matmul = {};
+  std::span<std::byte> gemm = {};  // empty where none is needed
+  float* partials = nullptr;       // of attention
   int32_t* lowest_tag = nullptr;
 };
 
@@ -51,7 +53,7 @@ Parts Cut(const PassLimits& limits, cuda::MemoryCutter* cutter) {
     return std::span<std::byte>(part, part == nullptr ? 0 : bytes);
   };
   const cuda::MatmulLimits matmul = MatmulLimitsOf(limits);
-  Parts parts;
+  Parts parts = {.best = cuda::DeviceBestLogits(limits.vocab, cutter)};
   parts.upload = take(cuda::PassUpload::BytesFor(limits));
   parts.matmul = take(cuda::DeviceMatmul::ScratchBytes(matmul));
   if (cuda::DeviceMatmul::NeedsGemm(matmul))
@@ -81,6 +83,7 @@ class CudaPassOps final : public PassOps {
         partials_(parts.partials),
         lowest_tag_(parts.lowest_tag),
         attention_(limits),
+        best_(parts.best),
         matmul_(MatmulLimitsOf(limits), parts.matmul, owned_.gemm.get(),
                 stream) {}
   // Kernels of an unfinished pass still use the memory.
@@ -102,6 +105,10 @@ class CudaPassOps final : public PassOps {
     return stream_->CopyToHost(reinterpret_cast<std::byte*>(host),
                                reinterpret_cast<const std::byte*>(x),
                                static_cast<size_t>(n) * sizeof(float));
+  }
+  Status CopyOutBest(LogitChoice* host, const float* logits, int64_t rows,
+                     int64_t stride, int64_t n, int64_t k) override {
+    return best_.CopyOut(host, logits, rows, stride, n, k, stream_);
   }
   // The copies are the last work of the stream, or close to it.
   Status WaitForCopies() override { return stream_->Synchronize(); }
@@ -196,6 +203,7 @@ class CudaPassOps final : public PassOps {
   float* const partials_;
   int32_t* const lowest_tag_;
   cuda::AttentionWork attention_;
+  const cuda::DeviceBestLogits best_;
   cuda::DeviceMatmul matmul_;
   int first_not_finite_ = -1;
 };

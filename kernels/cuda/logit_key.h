@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/best_logits.h"
+
 namespace coldstream::cuda {
 
 // The type that CUDA's 64-bit atomics want.
@@ -19,11 +21,6 @@ static_assert(sizeof(LogitKey) == sizeof(uint64_t));
 
 inline constexpr LogitKey kNoChoice = 0;
 inline constexpr int32_t kNoBadLogit = std::numeric_limits<int32_t>::max();
-
-struct LogitChoice {
-  float logit;
-  int32_t id;
-};
 
 // Of a key that is not kNoChoice.
 inline LogitChoice ChoiceOf(LogitKey key) {

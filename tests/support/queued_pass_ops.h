@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/parallel.h"
@@ -30,6 +31,7 @@ class QueuedPassOps : public PassOps {
   // Once, before anything else.
   Status Open(const Ops* ops, const PassLimits& limits) {
     ASSIGN_OR_RETURN(ops_, CreateCpuPassOps(ops, &parallel_, limits));
+    choices_.resize(static_cast<size_t>(limits.logit_rows * kMostChoices));
     return absl::OkStatus();
   }
 
@@ -45,6 +47,17 @@ class QueuedPassOps : public PassOps {
     return stream_->CopyToHost(reinterpret_cast<std::byte*>(host),
                                reinterpret_cast<const std::byte*>(x),
                                static_cast<size_t>(n) * sizeof(float));
+  }
+  Status CopyOutBest(LogitChoice* host, const float* logits, int64_t rows,
+                     int64_t stride, int64_t n, int64_t k) override {
+    LogitChoice* const found = choices_.data();
+    RETURN_IF_ERROR(Queue([=](PassOps& ops) {
+      return ops.CopyOutBest(found, logits, rows, stride, n, k);
+    }));
+    return stream_->CopyToHost(
+        reinterpret_cast<std::byte*>(host),
+        reinterpret_cast<const std::byte*>(found),
+        static_cast<size_t>(rows * k) * sizeof(LogitChoice));
   }
   Status WaitForCopies() override { return stream_->Synchronize(); }
   Status Dequantize(const TensorView& row, float* out) override {
@@ -114,6 +127,7 @@ class QueuedPassOps : public PassOps {
   Stream* const stream_;
   Parallel parallel_{1};
   std::unique_ptr<PassOps> ops_;
+  std::vector<LogitChoice> choices_;  // as if on the device
 };
 
 }  // namespace coldstream

@@ -35,7 +35,8 @@ const PassLimits kLimits = {.tokens = 70,
                             .rot_dim = kHeadDim,
                             .blocks = 8,
                             .heads = kHeads,
-                            .value_dim = kHeadDim};
+                            .value_dim = kHeadDim,
+                            .vocab = 3000};
 
 // The arrays behind a PassTokens: two sequences, the second of which begins at
 // position 60 and so reaches into a second block.
@@ -314,6 +315,41 @@ TEST(CudaPassOpsTest, TheFirstTensorThatIsNotFiniteIsToldOncePerPass) {
   ASSERT_THAT(cuda.model.Queue(*cuda.ops, tokens, good, &logits), IsOk());
   ASSERT_THAT(cuda.ops->Finish(), IsOk());
   EXPECT_EQ(cuda.ops->first_not_finite(), -1);
+}
+
+// More rows than are worked on at a time, and padding behind each.
+TEST(CudaPassOpsTest, TheBestLogitsAreTheCpus) {
+  constexpr int64_t kRows = 18;
+  constexpr int64_t kStride = 3010;
+  std::vector<float> logits = RandomFloats(kRows * kStride, 3, 81);
+  for (float& logit : logits) logit = std::round(logit * 64) / 64;  // ties
+  Parallel parallel(1);
+  auto cpu = *CreateCpuPassOps(*OpsFor(Isa::kScalar), &parallel, kLimits);
+  for (const int64_t k : {1, 2, 40, 256}) {
+    for (const int64_t n : {3, 300, 3000}) {
+      std::vector<LogitChoice> expected(static_cast<size_t>(kRows * k));
+      ASSERT_THAT(cpu->CopyOutBest(expected.data(), logits.data(), kRows,
+                                   kStride, n, k),
+                  IsOk());
+      Cuda cuda({.seed = static_cast<uint64_t>(k + n)});
+      const DeviceMemory memory =
+          *cuda.device->Allocate(logits.size() * sizeof(float), "logits");
+      auto* const on_device = reinterpret_cast<float*>(memory.data());
+      std::vector<LogitChoice> best(expected.size(), {77, 77});
+      ASSERT_THAT(cuda.ops->CopyIn(on_device, logits.data(),
+                                   static_cast<int64_t>(logits.size())),
+                  IsOk());
+      ASSERT_THAT(
+          cuda.ops->CopyOutBest(best.data(), on_device, kRows, kStride, n, k),
+          IsOk());
+      ASSERT_THAT(cuda.ops->Finish(), IsOk());
+      for (size_t i = 0; i < best.size(); ++i) {
+        ASSERT_EQ(best[i].id, expected[i].id)
+            << i << ", k " << k << ", n " << n;
+        ASSERT_EQ(best[i].logit, expected[i].logit) << i;
+      }
+    }
+  }
 }
 
 TEST(CudaPassOpsTest, RefusedPinnedMemoryCostsNoCorrectness) {
