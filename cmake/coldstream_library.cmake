@@ -46,6 +46,24 @@ function(coldstream_test NAME)
                                         coldstream_warnings)
   target_compile_definitions(
     ${NAME} PRIVATE COLDSTREAM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests")
-  gtest_discover_tests(${NAME} TEST_PREFIX ${NAME}. DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT ${ARG_TIMEOUT} ${labels})
+  if(COLDSTREAM_SANITIZE)
+    coldstream_sanitized_test(${NAME} ${labels})
+  else()
+    gtest_discover_tests(${NAME} TEST_PREFIX ${NAME}. DISCOVERY_TIMEOUT 60
+                         PROPERTIES TIMEOUT ${ARG_TIMEOUT} ${labels})
+  endif()
+endfunction()
+
+# A process for each case costs a sanitizer more than most cases: two processes
+# for all of them, so that two CPUs have work.
+function(coldstream_sanitized_test NAME)
+  set(shards 2)
+  foreach(shard RANGE 1 ${shards})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${NAME}.${shard} COMMAND ${NAME})
+    set_tests_properties(
+      ${NAME}.${shard}
+      PROPERTIES TIMEOUT 900 ENVIRONMENT
+                 "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}" ${ARGN})
+  endforeach()
 endfunction()

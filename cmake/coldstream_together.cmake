@@ -4,8 +4,11 @@
 # absolute paths, and a compiler cache then cannot serve a second checkout; and
 # it wants names to differ that group_sources.py keeps apart.
 #
-# Files still include what they use: the release preset compiles them one by one.
-option(COLDSTREAM_TOGETHER "Compile files of large folders together" OFF)
+# Files still include what they use: `TESTS` compiles all others one by one.
+set(COLDSTREAM_TOGETHER
+    OFF
+    CACHE STRING "Compile files of large folders together: OFF, TESTS or ON")
+set_property(CACHE COLDSTREAM_TOGETHER PROPERTY STRINGS OFF TESTS ON)
 set(COLDSTREAM_TOGETHER_FILES 10)
 if(COLDSTREAM_TOGETHER)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
@@ -15,7 +18,9 @@ endif()
 # neighbours together, since they share most. For targets whose files all have
 # the same flags.
 function(coldstream_together TARGET)
-  if(NOT COLDSTREAM_TOGETHER)
+  string(FIND ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests/ tests)
+  if(NOT COLDSTREAM_TOGETHER OR (COLDSTREAM_TOGETHER STREQUAL "TESTS"
+                                 AND NOT tests EQUAL 0))
     return()
   endif()
   get_target_property(files ${TARGET} SOURCES)

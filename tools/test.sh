@@ -23,7 +23,7 @@ python=()
 if [[ -n ${COLDSTREAM_PYTHON:-} ]]; then
   python=(-D COLDSTREAM_BUILD_PYTHON=ON -D Python_EXECUTABLE="$COLDSTREAM_PYTHON")
 fi
-cmake --preset release -D COLDSTREAM_BUILD_TESTS=ON \
+cmake --preset release -D COLDSTREAM_BUILD_TESTS=ON -D COLDSTREAM_TOGETHER=TESTS \
   -D COLDSTREAM_WERROR="${COLDSTREAM_WERROR:-OFF}" "${cuda[@]}" "${python[@]}" \
   "${launcher[@]}"
 cmake --build build/release
