@@ -14,6 +14,7 @@ struct BatchToken {
   int64_t position = 0;            // in its sequence
   KvSequence* sequence = nullptr;  // blocks reserved past `position`
   bool wants_logits = false;
+  bool wants_hidden = false;  // what the final norm makes of the last layer
 };
 
 // Tokens of one sequence come in order of position, each position once, and

@@ -18,6 +18,7 @@ Decoder::Decoder(const Parts& parts)
   block_begin_.reserve(tokens + 1);
   blocks_.reserve(static_cast<size_t>(parts.cache->block_count()));
   logit_tokens_.reserve(static_cast<size_t>(parts.workspace->max_logit_rows));
+  hidden_tokens_.reserve(tokens);
 }
 
 Status Decoder::Begin(const Batch& batch, Phase phase) {
@@ -52,6 +53,7 @@ void Decoder::DescribeTokens(const Batch& batch) {
   block_begin_.assign(1, 0);
   blocks_.clear();
   logit_tokens_.clear();
+  hidden_tokens_.clear();
   for (size_t i = 0; i < batch.size(); ++i) {
     const KvSequence& sequence = *batch[i].sequence;
     if (i == 0 || batch[i].sequence != batch[i - 1].sequence) {
@@ -63,6 +65,8 @@ void Decoder::DescribeTokens(const Batch& batch) {
     positions_.push_back(batch[i].position);
     sequence_.push_back(static_cast<int32_t>(block_begin_.size()) - 2);
     if (batch[i].wants_logits) logit_tokens_.push_back(static_cast<int32_t>(i));
+    if (batch[i].wants_hidden)
+      hidden_tokens_.push_back(static_cast<int32_t>(i));
   }
 }
 
@@ -70,6 +74,13 @@ std::span<const float> Decoder::logits(int64_t row) const {
   const auto vocab = static_cast<size_t>(parts_.config->vocab_rows);
   return {main_.workspace->host_logits + static_cast<size_t>(row) * vocab,
           vocab};
+}
+
+std::span<const float> Decoder::hidden(int64_t row) const {
+  const auto width = static_cast<size_t>(parts_.config->hidden);
+  const auto token =
+      static_cast<size_t>(hidden_tokens_[static_cast<size_t>(row)]);
+  return {main_.workspace->host_hidden + token * width, width};
 }
 
 CpuWork Decoder::cpu_work() const {
@@ -93,7 +104,10 @@ Status Decoder::RunUnit(int unit, const std::byte* buffer) {
   if (first.kind == MatrixKind::kHead && logit_rows() == 0)
     return absl::OkStatus();
   Side* const side = SideOf(unit);
-  if (side != side_) RETURN_IF_ERROR(MoveTo(side, first));
+  if (side != side_) {
+    CHECK(first.row_begin == 0);
+    RETURN_IF_ERROR(MoveTo(side, first.kind));
+  }
   if (side == &main_) return RunMatrices(unit, buffer);
   const int64_t begin_ns = TraceNow();
   const Status status = RunMatrices(unit, buffer);
@@ -102,15 +116,14 @@ Status Decoder::RunUnit(int unit, const std::byte* buffer) {
   return status;
 }
 
-Status Decoder::MoveTo(Side* side, const MatrixRows& rows) {
-  CHECK(rows.row_begin == 0 &&
-        (rows.kind == MatrixKind::kQ || rows.kind == MatrixKind::kGate ||
-         (rows.kind == MatrixKind::kHead && side == &main_)));
+Status Decoder::MoveTo(Side* side, MatrixKind first) {
+  CHECK(first == MatrixKind::kQ || first == MatrixKind::kGate ||
+        (first == MatrixKind::kHead && side == &main_));
   const Workspace& from = *side_->workspace;
   const Workspace& to = *side->workspace;
   const int64_t count = tokens() * parts_.config->hidden;
   // With a parallel residual the FFN works on the attention's norm.
-  const bool with_norm = rows.kind == MatrixKind::kGate &&
+  const bool with_norm = first == MatrixKind::kGate &&
                          parts_.config->architecture->parallel_residual;
   side_ = side;
   if (side == &main_) {
@@ -142,6 +155,7 @@ Status Decoder::RunMatrices(int unit, const std::byte* buffer) {
 }
 
 Status Decoder::End() {
+  if (hidden_rows() > 0) RETURN_IF_ERROR(FinishHidden());
   RETURN_IF_ERROR(main_.ops->Finish());
   int layer = main_.ops->first_not_finite();
   if (host_.ops != nullptr) {
@@ -154,6 +168,11 @@ Status Decoder::End() {
     return absl::InternalError(
         "logits are not finite (infinity or NaN): the output head's weights "
         "are damaged or exceed the range of the arithmetic");
+  }
+  if (layer > parts_.config->layer_count()) {
+    return absl::InternalError(
+        "hidden states are not finite (infinity or NaN): the final norm's "
+        "weights are damaged or exceed the range of the arithmetic");
   }
   return absl::InternalError(absl::StrFormat(
       "the output of layer %d is not finite (infinity or NaN): the weights "
@@ -304,6 +323,27 @@ Status Decoder::FinishLogits() {
   RETURN_IF_ERROR(ops.CheckFinite(work.logits, count,
                                   static_cast<int>(config.layer_count())));
   return ops.CopyOut(work.host_logits, work.logits, count);
+}
+
+// Always on the side of the head, so that a row does not depend on whether
+// another token of the pass wants logits.
+Status Decoder::FinishHidden() {
+  if (side_ != &main_) RETURN_IF_ERROR(MoveTo(&main_, MatrixKind::kHead));
+  ASSIGN_OR_RETURN(const float* weight, LoadVector(parts_.map->final_norm));
+  const ModelConfig& config = *parts_.config;
+  const Workspace& work = *main_.workspace;
+  PassOps& ops = *main_.ops;
+  // All rows from the first to the last that is wanted: those in between cost
+  // less than a list of the others would.
+  const int64_t begin = hidden_tokens_.front() * config.hidden;
+  const int64_t rows = hidden_tokens_.back() + 1 - hidden_tokens_.front();
+  const int64_t count = rows * config.hidden;
+  RETURN_IF_ERROR(ops.Norm(config.architecture->norm, work.x + begin, weight,
+                           config.norm_epsilon, rows, config.hidden,
+                           work.normed + begin));
+  RETURN_IF_ERROR(ops.CheckFinite(work.normed + begin, count,
+                                  static_cast<int>(config.layer_count()) + 1));
+  return ops.CopyOut(work.host_hidden + begin, work.normed + begin, count);
 }
 
 }  // namespace coldstream

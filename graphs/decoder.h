@@ -4,9 +4,10 @@
 // both from one norm. Grouped-query attention over the paged f16 KV cache, RoPE
 // on queries and keys, SwiGLU (Shazeer 2020, arXiv 2002.05202).
 //
-// A pass: Begin(batch), RunUnit for every unit in order, End; logits() holds
-// until the next Begin. What happens where is the business of PassOps: on the
-// CPU each call has done its work, on CUDA it has queued it until End.
+// A pass: Begin(batch), RunUnit for every unit in order, End; logits() and
+// hidden() hold until the next Begin. What happens where is the business of
+// PassOps: on the CPU each call has done its work, on CUDA it has queued it
+// until End.
 //
 // Beside a device the CPU may compute the attention or the FFN of some layers
 // (scheduler/placement.h): then the residual stream crosses to it and back,
@@ -91,6 +92,13 @@ class Decoder {
   }
   std::span<const float> logits(int64_t row) const;
 
+  // [rows that wanted hidden states, in batch order][hidden]: what the final
+  // norm makes of the last layer. The head has no part in it.
+  int64_t hidden_rows() const {
+    return static_cast<int64_t>(hidden_tokens_.size());
+  }
+  std::span<const float> hidden(int64_t row) const;
+
   CpuWork cpu_work() const;  // any thread
 
  private:
@@ -105,8 +113,8 @@ class Decoder {
     int64_t stride = 0;
   };
   Side* SideOf(int unit);
-  // Takes what the half that begins with `rows` works on to `side`.
-  Status MoveTo(Side* side, const MatrixRows& rows);
+  // Takes what the half that begins with matrix `first` works on to `side`.
+  Status MoveTo(Side* side, MatrixKind first);
   Status RunMatrices(int unit, const std::byte* weights);
   // A pass is these three for every matrix: what it is multiplied with, where
   // its rows go, and what is done once they are all there.
@@ -126,6 +134,8 @@ class Decoder {
   // Rotates q and k, stores k and v in the cache, and attends.
   Status RotateStoreAndAttend(const LayerShape& shape, int64_t layer);
   Status FinishLogits();
+  // host_hidden = norm(x), for tokens that want hidden states.
+  Status FinishHidden();
   int64_t tokens() const { return static_cast<int64_t>(positions_.size()); }
   // Positions and block tables of a batch, for PassOps.
   void DescribeTokens(const Batch& batch);
@@ -145,6 +155,7 @@ class Decoder {
   std::vector<int32_t> block_begin_;
   std::vector<int32_t> blocks_;
   std::vector<int32_t> logit_tokens_;
+  std::vector<int32_t> hidden_tokens_;
 };
 
 }  // namespace coldstream

@@ -98,6 +98,8 @@ StatusOr<Workspace> Workspace::Create(const ModelConfig& config,
     workspace.host_x = workspace.x;
     workspace.host_logits = workspace.logits;
   }
+  workspace.host_hidden =
+      kind == DeviceKind::kCpu ? workspace.normed : workspace.host_x;
   return workspace;
 }
 

@@ -14,7 +14,8 @@ namespace coldstream {
 // Row-major floats in the device's memory unless called host; T: tokens of a
 // pass, R: rows that want logits. The buffers of attention and FFN share
 // memory: a pass is in one of them at a time. Where device memory is host
-// memory, host_x is x and host_logits is logits.
+// memory, host_x is x, host_logits is logits and host_hidden is normed;
+// elsewhere host_hidden is host_x, which a pass needs at its beginning alone.
 struct Workspace {
   // The device must outlive the workspace. Errors: ResourceExhausted.
   static StatusOr<Workspace> Create(const ModelConfig& config,
@@ -43,6 +44,7 @@ struct Workspace {
   float* rope = nullptr;         // host, [T, rot_dim / 2, 2]
   float* host_x = nullptr;       // host, [T, hidden]
   float* host_logits = nullptr;  // host, [R, vocab_rows]
+  float* host_hidden = nullptr;  // host, [T, hidden]
 
  private:
   DeviceMemory device_memory_;

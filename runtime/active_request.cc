@@ -36,6 +36,10 @@ Status CheckRequest(const Request& request,
     return absl::InvalidArgumentError(absl::StrFormat(
         "logprobs is %d, expected 0..%d", *request.logprobs, kMostLogprobs));
   }
+  if (request.embed && (request.logprobs || request.echo)) {
+    return absl::InvalidArgumentError(
+        "an embedding has no scores: expected no logprobs and no echo");
+  }
   return absl::OkStatus();
 }
 
@@ -62,9 +66,17 @@ ActiveRequest::ActiveRequest(RequestId id, Request request,
       sampler_(std::move(sampler)),
       stream_(request_.generate.stop) {
   state_.tokens = request_.generate.prompt;
-  const bool scores_prompt = request_.echo && request_.logprobs;
-  state_.logits_from = scores_prompt ? 0 : std::ssize(state_.tokens) - 1;
   result_.prompt_tokens = std::ssize(state_.tokens);
+  if (request_.embed) {
+    pool_.emplace(*request_.embed, result_.prompt_tokens);
+    // What comes behind has no part in it.
+    state_.tokens.resize(static_cast<size_t>(pool_->end()));
+    state_.rows_from = pool_->first();
+    state_.row_kind = RowKind::kHidden;
+    return;
+  }
+  const bool scores_prompt = request_.echo && request_.logprobs;
+  state_.rows_from = scores_prompt ? 0 : result_.prompt_tokens - 1;
   for (const TokenId token : state_.tokens) sampler_.Accept(token);
 }
 
@@ -99,6 +111,13 @@ Status ActiveRequest::TakeLogits(int64_t index, std::span<const float> logits) {
     result_.generated_scores.push_back(ScoreToken(logits, token, best));
   Accept(token);
   return callback_status_;
+}
+
+void ActiveRequest::TakeHidden(std::span<const float> hidden) {
+  pool_->Add(hidden);
+  if (!pool_->complete()) return;
+  result_.embedding = pool_->Take();
+  Finish(FinishReason::kLength);
 }
 
 void ActiveRequest::Accept(TokenId token) {

@@ -1,7 +1,8 @@
 // A request that is being worked on: its tokens, what was sampled, its text.
 //
 //   ActiveRequest request(id, ...);       // ... its state goes to a scheduler
-//   request.TakeLogits(index, logits);    // of each row it wanted, in order
+//   request.TakeLogits(index, logits);    // of each row it wanted, in order,
+//   request.TakeHidden(hidden);           // or this, as its state says
 //   if (request.finished()) deliver(request.TakeResult(status));
 //
 // Its result depends on the request and on the logits alone, not on when they
@@ -12,9 +13,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/status.h"
+#include "runtime/pooling.h"
 #include "runtime/request.h"
 #include "runtime/sampler.h"
 #include "runtime/sequence_scheduler.h"
@@ -29,8 +32,9 @@ class ActiveRequest {
     int64_t context = 0;  // most tokens of prompt and answer together
     int64_t vocab = 0;    // ids from here on are padding
   };
-  // Errors: InvalidArgument (empty prompt; one longer than the context, with
-  // both numbers; a token out of range; options out of range).
+  // `request`: if it wants an embedding, its pooling is set. Errors:
+  // InvalidArgument (empty prompt; one longer than the context, with both
+  // numbers; a token out of range; options out of range).
   // `tokenizer` must outlive it.
   static StatusOr<std::unique_ptr<ActiveRequest>> Create(
       RequestId id, Request request, RequestCallbacks callbacks,
@@ -45,6 +49,8 @@ class ActiveRequest {
   // The row behind tokens[index] of the state: scores the next token if it is
   // there, else samples it. Errors: Sampler's.
   Status TakeLogits(int64_t index, std::span<const float> logits);
+  // The hidden state of the next token that wants one.
+  void TakeHidden(std::span<const float> hidden);
   // Nothing more is to be computed.
   bool finished() const { return finished_; }
   int64_t generated_tokens() const {
@@ -73,6 +79,7 @@ class ActiveRequest {
   SequenceState state_;
   Sampler sampler_;
   TextStream stream_;
+  std::optional<HiddenPool> pool_;  // of a request for an embedding
   RequestResult result_;
   bool begun_ = false;
   bool finished_ = false;

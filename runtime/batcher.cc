@@ -43,6 +43,10 @@ void Batcher::Stop() {
 
 StatusOr<RequestId> Batcher::Submit(Request request, RequestCallbacks callbacks,
                                     WhenFull when_full) {
+  if (request.embed && !request.embed->pooling) {
+    ASSIGN_OR_RETURN(request.embed->pooling,
+                     DefaultPooling(core_->model->checkpoint().metadata()));
+  }
   std::unique_lock lock(mutex_);
   const auto has_room = [&] {
     return stop_ || std::ssize(waiting_) < queue_length_;
@@ -160,9 +164,14 @@ Status Batcher::NextBatch(Batch* batch) {
       begun.push_back(request.id());
       reused += state.reused_tokens;
     }
+    const bool hidden = state.row_kind == RowKind::kHidden;
     for (int64_t i = slice.begin; i < slice.begin + slice.count; ++i) {
-      batch->push_back({state.tokens[static_cast<size_t>(i)], i, &state.kv,
-                        i >= slice.begin + slice.count - slice.rows});
+      const bool wanted = i >= slice.begin + slice.count - slice.rows;
+      batch->push_back({.id = state.tokens[static_cast<size_t>(i)],
+                        .position = i,
+                        .sequence = &state.kv,
+                        .wants_logits = wanted && !hidden,
+                        .wants_hidden = wanted && hidden});
     }
   }
   {
@@ -178,9 +187,12 @@ StatusOr<bool> Batcher::Consume(const Decoder& decoder) {
   const std::span<const SequenceSlice> composed = scheduler_.slices();
   const std::vector<SequenceSlice> slices(composed.begin(), composed.end());
   scheduler_.Finish();
-  int64_t row = 0;
+  int64_t logit_row = 0;
+  int64_t hidden_row = 0;
   int64_t tokens = 0;
   for (const SequenceSlice& slice : slices) {
+    int64_t& row =
+        slice.sequence->row_kind == RowKind::kHidden ? hidden_row : logit_row;
     TakeRows(slice, decoder, row);
     row += slice.rows;
     tokens += slice.count;
@@ -206,8 +218,13 @@ Phase Batcher::NextPhase() const {
 void Batcher::TakeRows(const SequenceSlice& slice, const Decoder& decoder,
                        int64_t row) {
   ActiveRequest& request = *active_.at(slice.sequence);
+  const bool hidden = slice.sequence->row_kind == RowKind::kHidden;
   const int64_t first = slice.begin + slice.count - slice.rows;
   for (int64_t i = 0; i < slice.rows; ++i) {
+    if (hidden) {
+      request.TakeHidden(decoder.hidden(row + i));
+      continue;
+    }
     const Status status =
         request.TakeLogits(first + i, decoder.logits(row + i));
     if (!status.ok()) return End(&request, status);

@@ -68,7 +68,7 @@ class Batcher final : private PassClient {
   // What others have asked for, on the batcher's thread.
   void TakeSubmitted();
   void EndCancelled();
-  // Of a slice whose first row is row `row` of the pass.
+  // Of a slice whose first row is row `row` of its kind in the pass.
   void TakeRows(const SequenceSlice& slice, const Decoder& decoder,
                 int64_t row);
   void End(ActiveRequest* request, const Status& status);

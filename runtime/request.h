@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "runtime/log_probabilities.h"
+#include "runtime/pooling.h"
 #include "runtime/sampler.h"
 #include "runtime/tokenizer.h"
 
@@ -47,6 +48,9 @@ struct Request {
   std::optional<int> logprobs = std::nullopt;
   // Scores of the prompt's tokens too; with max_tokens 0 of them alone.
   bool echo = false;
+  // One vector for the prompt in place of an answer: of `generate` the prompt
+  // counts alone, and there are no scores.
+  std::optional<EmbedOptions> embed = std::nullopt;
 };
 
 struct RequestResult {
@@ -55,6 +59,7 @@ struct RequestResult {
   // Of the prompt's second token and all behind it, and of what was generated.
   std::vector<TokenScore> prompt_scores;
   std::vector<TokenScore> generated_scores;
+  std::vector<float> embedding;  // [hidden], of a request with `embed`
   int64_t prompt_tokens = 0;
   int64_t reused_tokens = 0;  // whose keys and values were there already
   int64_t put_back = 0;  // times it had to make room and was computed again

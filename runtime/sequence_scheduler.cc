@@ -58,7 +58,7 @@ void SequenceScheduler::Finish() {
   for (const SequenceSlice& slice : slices_) {
     SequenceState& sequence = *slice.sequence;
     sequence.kv.length += slice.count;
-    sequence.logits_from = std::max(sequence.logits_from, sequence.kv.length);
+    sequence.rows_from = std::max(sequence.rows_from, sequence.kv.length);
     pool_->Publish(sequence.tokens, sequence.kv.length, sequence.kv.blocks);
   }
   slices_.clear();
@@ -78,13 +78,15 @@ void SequenceScheduler::GrantRunning() {
 SequenceSlice SequenceScheduler::Grant(SequenceState* sequence) {
   SequenceSlice slice{sequence, sequence->kv.length, 0, 0};
   slice.count = std::min(sequence->left(), tokens_left_);
+  const bool logits = sequence->row_kind == RowKind::kLogits;
   // Of the rows that it would want there may not be enough.
   const int64_t silent =
-      std::max<int64_t>(sequence->logits_from - slice.begin, 0);
-  slice.rows = std::clamp<int64_t>(slice.count - silent, 0, rows_left_);
+      std::max<int64_t>(sequence->rows_from - slice.begin, 0);
+  slice.rows = std::clamp<int64_t>(slice.count - silent, 0,
+                                   logits ? rows_left_ : slice.count);
   slice.count = std::min(slice.count, silent + slice.rows);
   tokens_left_ -= slice.count;
-  rows_left_ -= slice.rows;
+  if (logits) rows_left_ -= slice.rows;
   return slice;
 }
 
@@ -114,7 +116,7 @@ void SequenceScheduler::PutBackYoungest() {
       [&](const SequenceSlice& each) { return each.sequence == youngest; });
   if (slice != slices_.end()) {
     tokens_left_ += slice->count;
-    rows_left_ += slice->rows;
+    if (youngest->row_kind == RowKind::kLogits) rows_left_ += slice->rows;
     slices_.erase(slice);
   }
   pool_->Release(&youngest->kv.blocks);
@@ -128,9 +130,9 @@ void SequenceScheduler::Admit() {
     if (running() >= limits_.sequences || tokens_left_ == 0) return;
     SequenceState* const sequence = waiting_[i];
     std::vector<int>& blocks = sequence->kv.blocks;
-    // Logits that are wanted are not among what others have computed.
+    // Rows that are wanted are not among what others have computed.
     const int64_t most =
-        std::min(std::ssize(sequence->tokens) - 1, sequence->logits_from);
+        std::min(std::ssize(sequence->tokens) - 1, sequence->rows_from);
     const int64_t matched = pool_->Match(sequence->tokens, most, &blocks);
     if (LeaderIsComputing(*sequence, matched)) {
       pool_->Release(&blocks);
@@ -171,7 +173,7 @@ bool SequenceScheduler::LeaderIsComputing(const SequenceState& sequence,
                                           int64_t matched) const {
   const int64_t block = kKvBlockTokens;
   const auto most = static_cast<std::ptrdiff_t>(
-      std::min(std::ssize(sequence.tokens) - 1, sequence.logits_from));
+      std::min(std::ssize(sequence.tokens) - 1, sequence.rows_from));
   for (const SequenceState* leader : running_) {
     if (leader->left() <= 1) continue;
     const auto end = sequence.tokens.begin() + most;

@@ -2,9 +2,10 @@
 //
 // A pass takes a token of every sequence that is generating, then prompt tokens
 // of the others by age, up to its budget of tokens and of logit rows; waiting
-// sequences are admitted where KV blocks and budget are left. Where the KV
-// cache is full the youngest sequence is put back to wait and computed again
-// later: nothing is lost, and the oldest always goes on.
+// sequences are admitted where KV blocks and budget are left. Hidden states,
+// which some sequences want in place of logits, have no budget but the tokens'.
+// Where the KV cache is full the youngest sequence is put back to wait and
+// computed again later: nothing is lost, and the oldest always goes on.
 //
 //   scheduler.Add(&sequence);
 //   while (!scheduler.empty()) {
@@ -37,12 +38,16 @@
 
 namespace coldstream {
 
+// What is wanted of a token.
+enum class RowKind { kLogits, kHidden };
+
 // What a request's computation needs; the owner keeps it until Remove.
 struct SequenceState {
   std::vector<TokenId> tokens;  // the prompt, then what was generated
   KvSequence kv;                // kv.length of them are computed
-  // Logits are wanted of tokens[logits_from] and all behind it.
-  int64_t logits_from = 0;
+  // Rows are wanted of tokens[rows_from] and all behind it.
+  int64_t rows_from = 0;
+  RowKind row_kind = RowKind::kLogits;
   int64_t reused_tokens = 0;  // of others' computation, in all
   int64_t put_back = 0;       // times it had to make room
 
@@ -50,7 +55,7 @@ struct SequenceState {
 };
 
 // Tokens [begin, begin + count) of a sequence, of which the last `rows` want
-// logits.
+// a row of the sequence's kind.
 struct SequenceSlice {
   SequenceState* sequence = nullptr;
   int64_t begin = 0;

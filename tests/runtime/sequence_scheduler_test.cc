@@ -23,7 +23,7 @@ using ::testing::Matcher;
 
 SequenceState Sequence(std::vector<TokenId> prompt) {
   SequenceState sequence;
-  sequence.logits_from = std::ssize(prompt) - 1;
+  sequence.rows_from = std::ssize(prompt) - 1;
   sequence.tokens = std::move(prompt);
   return sequence;
 }
@@ -84,7 +84,7 @@ TEST(SequenceSchedulerTest, ChunksEndWhereTheLogitRowsDo) {
   SequenceScheduler scheduler(&pool,
                               {.tokens = 16, .logit_rows = 3, .sequences = 4});
   SequenceState a = OfLength(10, 1);
-  a.logits_from = 2;  // scored from the third token on
+  a.rows_from = 2;  // scored from the third token on
   scheduler.Add(&a);
   EXPECT_THAT(scheduler.Compose(), ElementsAre(Slice(&a, 0, 5, 3)));
   scheduler.Finish();
@@ -160,7 +160,7 @@ TEST(SequenceSchedulerTest, WhatIsScoredIsNotTakenFromOthers) {
   SequenceScheduler scheduler(
       &pool, {.tokens = 512, .logit_rows = 512, .sequences = 4});
   SequenceState a = OfLength(128, 1), b = OfLength(128, 1);
-  b.logits_from = 0;
+  b.rows_from = 0;
   scheduler.Add(&a);
   scheduler.Compose();
   scheduler.Finish();
@@ -168,6 +168,20 @@ TEST(SequenceSchedulerTest, WhatIsScoredIsNotTakenFromOthers) {
   a.tokens.push_back(7);
   EXPECT_THAT(scheduler.Compose(),
               ElementsAre(Slice(&a, 128, 1, 1), Slice(&b, 0, 128, 128)));
+}
+
+TEST(SequenceSchedulerTest, HiddenStatesTakeNoneOfTheLogitRows) {
+  KvBlockPool pool = Pool(8);
+  SequenceScheduler scheduler(&pool,
+                              {.tokens = 64, .logit_rows = 2, .sequences = 4});
+  SequenceState a = OfLength(20, 1), b = OfLength(20, 2), c = OfLength(20, 3);
+  a.rows_from = 0;
+  a.row_kind = RowKind::kHidden;
+  b.rows_from = 0;
+  for (SequenceState* sequence : {&a, &b, &c}) scheduler.Add(sequence);
+  EXPECT_THAT(scheduler.Compose(),
+              ElementsAre(Slice(&a, 0, 20, 20), Slice(&b, 0, 2, 2),
+                          Slice(&c, 0, 19, 0)));
 }
 
 // A model whose next token depends on all before it, and that notices a cache
@@ -218,7 +232,8 @@ class Simulation {
     const auto kind = static_cast<TokenId>(Below(3));
     request->state = OfLength(request->prompt, kind);
     if (Below(2) == 0) request->state.tokens.back() = 100;
-    if (Below(4) == 0) request->state.logits_from = 0;
+    if (Below(4) == 0) request->state.rows_from = 0;
+    if (Below(4) == 0) request->state.row_kind = RowKind::kHidden;
     scheduler_.Add(&request->state);
     requests_.push_back(std::move(request));
   }
