@@ -12,6 +12,7 @@
 
 #include "base/byte_units.h"
 #include "tests/support/deferred_device.h"
+#include "tests/support/golden_hidden.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
@@ -71,6 +72,34 @@ INSTANTIATE_TEST_SUITE_P(All, CudaGoldenTest,
                          [](const auto& golden) {
                            return TestNameOf(golden.param);
                          });
+
+// A model of each kind of norm, and of its ids the first few: the kernels'
+// threads are slow here.
+TEST(CudaHiddenTest, HiddenStatesMakeTheLogitsAndDoNotDependOnMemory) {
+  int models = 0;
+  for (const Golden& golden : LoadGoldens()) {
+    if (golden.file != "llama.q4_k_m.gguf" &&
+        (kSanitized || golden.file != "command-r.f16.gguf"))
+      continue;
+    ++models;
+    Golden beginning = golden;
+    beginning.ids.resize(12);
+    const auto resident = HiddenStates(beginning, OnDevice(1), kUnitBytes);
+    ASSERT_THAT(resident.status(), IsOk());
+    EXPECT_LE(
+        Nmse(LogitsOfHidden(beginning, *resident), ExactLogits(beginning)),
+        golden.bound())
+        << golden.file;
+    EngineOptions options = OnDevice(2);
+    options.prefetch_depth = 2;
+    // Of all its ids, which is as much as these sequences take.
+    options.vram_bytes = LeastVram(golden, options, kUnitBytes);
+    const auto streamed = HiddenStates(beginning, options, kUnitBytes);
+    ASSERT_THAT(streamed.status(), IsOk());
+    EXPECT_EQ(*streamed, *resident) << golden.file;
+  }
+  EXPECT_EQ(models, kSanitized ? 1 : 2);
+}
 
 }  // namespace
 }  // namespace coldstream

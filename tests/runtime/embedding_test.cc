@@ -19,6 +19,7 @@
 #include "runtime/engine.h"
 #include "runtime/model.h"
 #include "scheduler/memory_plan.h"
+#include "tests/support/golden_hidden.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -45,84 +46,29 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
          std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// The head's weights, from the file, as the values that they stand for:
-// [rows][hidden].
-std::vector<std::vector<float>> HeadOf(const Model& model) {
-  const Checkpoint& checkpoint = model.checkpoint();
-  const TensorInfo* head = checkpoint.Find("output.weight");
-  if (head == nullptr) head = checkpoint.Find("token_embd.weight");
-  std::vector<std::byte> bytes(head->extent.length);
-  const auto file = static_cast<size_t>(head->extent.file);
-  EXPECT_THAT(checkpoint.files()[file]->ReadExactly(head->extent.offset, bytes),
-              IsOk());
-  const Ops& ops = **OpsFor(Isa::kScalar);
-  std::vector<std::vector<float>> rows(static_cast<size_t>(head->rows()));
-  for (size_t r = 0; r < rows.size(); ++r) {
-    rows[r].resize(static_cast<size_t>(head->cols()));
-    ops.MatmulFor(head->type)
-        .dequantize(bytes.data() + r * (bytes.size() / rows.size()),
-                    head->cols(), rows[r].data());
-  }
-  return rows;
-}
-
-// Of every beginning of a golden model's ids: [ids][hidden].
-std::vector<std::vector<float>> HiddenStates(
-    const Golden& golden, const std::shared_ptr<const Model>& model, Isa isa) {
+EngineOptions OnCpu(Isa isa) {
   EngineOptions options;
   options.ram_bytes = kGiB;
   options.threads = 2;
   options.isa = isa;
-  options.max_sequences = 4;
-  options.batch_tokens = 24;
-  options.context = std::ssize(golden.ids);
-  auto engine = Engine::Create(model, options);
-  EXPECT_THAT(engine.status(), IsOk());
-  std::vector<std::vector<float>> hidden;
-  for (size_t n = 1; n <= golden.ids.size(); ++n) {
-    auto future = (*engine)->Submit(Embedding(
-        {golden.ids.begin(), golden.ids.begin() + static_cast<int64_t>(n)},
-        Pooling::kLast));
-    EXPECT_THAT(future.status(), IsOk());
-    RequestResult result = future->get();
-    EXPECT_THAT(result.status, IsOk());
-    hidden.push_back(std::move(result.embedding));
-  }
-  return hidden;
+  return options;
 }
 
-class GoldenEmbeddingTest : public ::testing::TestWithParam<Golden> {
- protected:
-  void SetUp() override {
-    auto model = Model::Open({.path = GetParam().path()});
-    ASSERT_THAT(model.status(), IsOk());
-    model_ = *model;
-  }
-  std::shared_ptr<const Model> model_;
-};
+class GoldenEmbeddingTest : public ::testing::TestWithParam<Golden> {};
 
 // Bound: that of the model's logits (tests/golden/README.md); here the head
 // is exact, so that its part of the error is not even there.
 TEST_P(GoldenEmbeddingTest, TheHeadMakesTheIndependentEnginesLogitsOfThem) {
-  const auto head = HeadOf(*model_);
-  const auto scale = static_cast<double>(model_->config().logit_scale);
+  const Golden& golden = GetParam();
   for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512}) {
     if (!OpsFor(isa).ok()) continue;
-    std::vector<float> logits;
-    for (const auto& hidden : HiddenStates(GetParam(), model_, isa)) {
-      ASSERT_THAT(hidden, SizeIs(static_cast<size_t>(model_->config().hidden)));
-      for (const std::vector<float>& row : head) {
-        double sum = 0;
-        for (size_t i = 0; i < row.size(); ++i)
-          sum += static_cast<double>(row[i]) * static_cast<double>(hidden[i]);
-        logits.push_back(static_cast<float>(sum * scale));
-      }
-    }
-    const double nmse = Nmse(logits, ExactLogits(GetParam()));
-    EXPECT_LE(nmse, GetParam().bound()) << IsaName(isa);
-    std::printf("%s %s: nmse %.3g, %.2f of the bound\n",
-                GetParam().file.c_str(), IsaName(isa), nmse,
-                nmse / GetParam().bound());
+    const auto hidden = HiddenStates(golden, OnCpu(isa));
+    ASSERT_THAT(hidden.status(), IsOk());
+    const double nmse =
+        Nmse(LogitsOfHidden(golden, *hidden), ExactLogits(golden));
+    EXPECT_LE(nmse, golden.bound()) << IsaName(isa);
+    std::printf("%s %s: nmse %.3g, %.2f of the bound\n", golden.file.c_str(),
+                IsaName(isa), nmse, nmse / golden.bound());
   }
 }
 
@@ -139,14 +85,12 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenEmbeddingTest,
 TEST(EmbeddingTest, TheyAreWhatTheHeadOfTheSameEngineTakes) {
   for (const Golden& golden : LoadGoldens()) {
     if (golden.file != "llama.f32.gguf") continue;
-    const auto model = *Model::Open({.path = golden.path()});
-    const auto head = HeadOf(*model);
-    EngineOptions options;
-    options.ram_bytes = kGiB;
-    options.isa = Isa::kScalar;
-    const auto logits = EvaluateGolden(golden, options, 5);
+    const auto head = HeadOf(**Model::Open({.path = golden.path()}));
+    const auto logits = EvaluateGolden(golden, OnCpu(Isa::kScalar), 5);
     ASSERT_THAT(logits.status(), IsOk());
-    const auto hidden = HiddenStates(golden, model, Isa::kScalar);
+    const auto states = HiddenStates(golden, OnCpu(Isa::kScalar));
+    ASSERT_THAT(states.status(), IsOk());
+    const auto& hidden = *states;
     for (size_t t = 0; t < hidden.size(); ++t) {
       for (size_t r = 0; r < head.size(); ++r) {
         double sum = 0, magnitudes = 0;
