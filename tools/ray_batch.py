@@ -58,6 +58,7 @@ SYNC_SECONDS = 5
 # end of a task leaves no slot of the engine empty.
 TASKS_OF_ACTOR = 2
 READERS = 2
+BLANK = b" \t\r\n\v\f"
 RESULT_ID = re.compile(rb'\{"id":"batch_req_(\d+)"')
 # Within a JSON string the quotes would have backslashes: this is never text.
 NUMBERED = re.compile(rb'("(?:id|request_id)":"(?:batch_req_|req_|[a-z]+-))'
@@ -93,7 +94,7 @@ class Census:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
                 digest.update(line)
-                if line.strip(b" \t\r\n"):
+                if line.strip(BLANK):
                     self._add(number, offset, line, seen)
                 offset += len(line)
         self.fingerprint = digest.hexdigest()

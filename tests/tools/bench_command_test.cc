@@ -22,9 +22,12 @@
 namespace coldstream {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
+using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Le;
 
 constexpr char kStreamed[] = "27M";  // about half of the weights are cold
 
@@ -183,16 +186,18 @@ TEST_F(BenchCommandTest, APhaseOfNoTokensIsLeftOut) {
 
 // A sweep of the weights serves all of them.
 TEST_F(BenchCommandTest, SequencesAtOnceShareTheirPasses) {
-  const auto one = Report({"--ram", kStreamed});
   const auto many = Report({"--ram", "40M", "-np", "6", "-b", "15"});
   EXPECT_EQ(many["sequences"], 6);
   const auto& generation = many["generation"];
   EXPECT_EQ(generation["tokens"], 6 * 3);
-  // Two runs; a prompt's pass gives the first token.
-  EXPECT_EQ(generation["passes"], 2 * 3);
-  EXPECT_EQ(generation["passes"], one["generation"]["passes"]);
+  // Two runs; a prompt's pass gives the first token. The first request of a run
+  // can be a pass ahead of those that are submitted after it.
+  const auto passes = [](int least) {
+    return AllOf(Ge(2 * least), Le(2 * (least + 1)));
+  };
+  EXPECT_THAT(generation["passes"].get<int>(), passes(3));
   EXPECT_EQ(many["prompt"]["tokens"], 6 * 5);
-  EXPECT_EQ(many["prompt"]["passes"], 2 * 2);
+  EXPECT_THAT(many["prompt"]["passes"].get<int>(), passes(2));
 }
 
 TEST_F(BenchCommandTest, CsvHasARowPerRun) {
