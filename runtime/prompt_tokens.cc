@@ -12,4 +12,14 @@ std::vector<TokenId> PromptTokens(const Tokenizer& tokenizer,
   return ids;
 }
 
+std::vector<TokenId> EmbeddingTokens(const Tokenizer& tokenizer,
+                                     std::string_view text,
+                                     SpecialTokens special) {
+  std::vector<TokenId> ids = PromptTokens(tokenizer, text, special);
+  if (tokenizer.add_eos() && tokenizer.eos().has_value() &&
+      (ids.empty() || ids.back() != *tokenizer.eos()))
+    ids.push_back(*tokenizer.eos());
+  return ids;
+}
+
 }  // namespace coldstream

@@ -14,6 +14,12 @@ namespace coldstream {
 std::vector<TokenId> PromptTokens(const Tokenizer& tokenizer,
                                   std::string_view text, SpecialTokens special);
 
+// The same for a text that is embedded: with EOS behind it, too, if the model
+// adds one, because a model that does so is trained to sum the text up there.
+std::vector<TokenId> EmbeddingTokens(const Tokenizer& tokenizer,
+                                     std::string_view text,
+                                     SpecialTokens special);
+
 }  // namespace coldstream
 
 #endif  // COLDSTREAM_RUNTIME_PROMPT_TOKENS_H_

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "runtime/engine_plan.h"
 #include "runtime/model_fingerprint.h"
+#include "runtime/pooling.h"
 #include "tools/batch_progress.h"
 #include "tools/batch_run.h"
 #include "tools/command.h"
@@ -35,6 +37,7 @@ struct BatchFlags {
   int64_t sequences = 32;
   int64_t kv_tokens = 0;
   uint64_t seed = 0;
+  std::optional<Pooling> pooling;
   double sync_seconds = 5;
 };
 
@@ -72,6 +75,13 @@ void AddBatchFlags(CLI::App& app, BatchFlags* flags) {
       ->type_name("N");
   app.add_option("--chat-template", flags->chat_template,
                  "Name or Jinja file, in place of the model's own");
+  app.add_option("--pooling", flags->pooling,
+                 "Of embeddings: mean of the tokens, or the last or first "
+                 "(cls) of them (default: the model's, else mean)")
+      ->transform(OneOf<Pooling>({{"mean", Pooling::kMean},
+                                  {"last", Pooling::kLast},
+                                  {"cls", Pooling::kCls}}))
+      ->type_name("WORD");
   app.add_option("--seed", flags->seed,
                  "Goes into the seeds of requests that have none")
       ->capture_default_str();
@@ -128,13 +138,15 @@ StatusOr<BatchJob> JobOf(const BatchFlags& flags, const Engine& engine,
                          const std::string& input) {
   ASSIGN_OR_RETURN(std::string model,
                    ModelFingerprint(engine.model().checkpoint()));
+  std::string options = absl::StrFormat(
+      "context %d, seed %d, shard %s, chat template %s, %s", engine.context(),
+      flags.seed, flags.shard, chat.ok() ? chat->Identity() : "none",
+      engine.device_name());
+  if (flags.pooling)
+    absl::StrAppendFormat(&options, ", pooling %s",
+                          PoolingName(*flags.pooling));
   return BatchJob{
-      .model = std::move(model),
-      .options = absl::StrFormat(
-          "context %d, seed %d, shard %s, chat template %s, %s",
-          engine.context(), flags.seed, flags.shard,
-          chat.ok() ? chat->Identity() : "none", engine.device_name()),
-      .input = input};
+      .model = std::move(model), .options = std::move(options), .input = input};
 }
 
 Status RunBatch(const BatchFlags& flags) {
@@ -178,7 +190,8 @@ Status RunBatch(const BatchFlags& flags) {
                 .input = input.get(),
                 .output = output.get(),
                 .writer = &writer,
-                .cancel = &CatchInterrupts()});
+                .cancel = &CatchInterrupts(),
+                .pooling = flags.pooling});
   Status status;
   {
     const BatchProgressLine line(*engine, run);

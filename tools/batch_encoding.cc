@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "runtime/prompt_tokens.h"
 
 namespace coldstream {
 namespace {
@@ -20,15 +21,6 @@ Status CheckIds(const std::vector<TokenId>& ids, const Tokenizer& tokenizer) {
         i, tokenizer.vocab_size(), ids[i]));
   }
   return absl::OkStatus();
-}
-
-std::vector<TokenId> EncodeText(const std::string& text,
-                                const Tokenizer& tokenizer) {
-  std::vector<TokenId> ids = tokenizer.Encode(text, SpecialTokens::kAsText);
-  if (tokenizer.add_bos() && tokenizer.bos() &&
-      (ids.empty() || ids.front() != *tokenizer.bos()))
-    ids.insert(ids.begin(), *tokenizer.bos());
-  return ids;
 }
 
 StatusOr<std::vector<TokenId>> EncodeMessages(
@@ -53,7 +45,7 @@ Status EncodeBatchInput(const Tokenizer& tokenizer,
     RETURN_IF_ERROR(CheckIds(*ids, tokenizer));
     generate.prompt = *ids;
   } else if (const auto* text = std::get_if<std::string>(&request->input)) {
-    generate.prompt = EncodeText(*text, tokenizer);
+    generate.prompt = PromptTokens(tokenizer, *text, SpecialTokens::kAsText);
   } else {
     const auto& messages = std::get<std::vector<ChatMessage>>(request->input);
     ASSIGN_OR_RETURN(generate.prompt,
@@ -65,6 +57,33 @@ Status EncodeBatchInput(const Tokenizer& tokenizer,
         "least one token, got none");
   }
   return absl::OkStatus();
+}
+
+StatusOr<std::vector<Request>> EncodeBatchEmbedding(
+    const Tokenizer& tokenizer, std::optional<Pooling> pooling,
+    const BatchEmbedding& embedding) {
+  std::vector<Request> requests;
+  for (const auto& input : embedding.inputs) {
+    Request& request = requests.emplace_back();
+    request.embed = EmbedOptions{
+        .pooling = embedding.pooling ? embedding.pooling : pooling};
+    std::vector<TokenId>& prompt = request.generate.prompt;
+    Status status;
+    if (const auto* ids = std::get_if<std::vector<TokenId>>(&input)) {
+      prompt = *ids;
+      status = CheckIds(prompt, tokenizer);
+    } else {
+      prompt = EmbeddingTokens(tokenizer, std::get<std::string>(input),
+                               SpecialTokens::kAsText);
+      if (prompt.empty())
+        status = absl::InvalidArgumentError(
+            "the text is empty: expected at least one token, got none");
+    }
+    if (status.ok()) continue;
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "input %d: %s", requests.size() - 1, MessageOf(status)));
+  }
+  return requests;
 }
 
 }  // namespace coldstream

@@ -2,6 +2,9 @@
 #ifndef COLDSTREAM_TOOLS_BATCH_ENCODING_H_
 #define COLDSTREAM_TOOLS_BATCH_ENCODING_H_
 
+#include <optional>
+#include <vector>
+
 #include "base/status.h"
 #include "runtime/chat_template.h"
 #include "runtime/tokenizer.h"
@@ -17,6 +20,14 @@ namespace coldstream {
 Status EncodeBatchInput(const Tokenizer& tokenizer,
                         const StatusOr<ChatTemplate>& chat,
                         BatchRequest* request);
+
+// Requests for the vectors of a line's inputs, each text behind the BOS and
+// before the EOS that the model adds. `pooling`: where the line has none.
+// Errors: InvalidArgument (ids outside the vocabulary, nothing to compute),
+// naming the input.
+StatusOr<std::vector<Request>> EncodeBatchEmbedding(
+    const Tokenizer& tokenizer, std::optional<Pooling> pooling,
+    const BatchEmbedding& embedding);
 
 }  // namespace coldstream
 

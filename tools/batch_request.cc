@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "tools/batch_fields.h"
 #include "tools/batch_messages.h"
+#include "tools/batch_token_ids.h"
 #include "tools/strict_json.h"
 
 namespace coldstream {
@@ -15,7 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 constexpr BatchEndpoint kEndpoints[] = {BatchEndpoint::kCompletions,
                                         BatchEndpoint::kChatCompletions,
                                         BatchEndpoint::kEmbeddings};
@@ -28,27 +28,10 @@ uint64_t SeedOf(std::string_view custom_id, uint64_t seed) {
   return hash;
 }
 
-std::vector<TokenId> ReadTokenIds(const Json& list, const char* name,
-                                  BatchFields* fields) {
-  std::vector<TokenId> ids;
-  ids.reserve(list.size());
-  for (size_t i = 0; i < list.size(); ++i) {
-    const bool whole =
-        list[i].is_number_unsigned() &&
-        list[i].get<uint64_t>() <= static_cast<uint64_t>(kMostTokens);
-    if (!whole) {
-      fields->Fail("invalid_value", absl::StrFormat("%s[%d]", name, i),
-                   "a token id", list[i]);
-      return {};
-    }
-    ids.push_back(list[i].get<TokenId>());
-  }
-  return ids;
-}
-
 // One text, or one list of ids: a string, a list with one string, or a list of
 // numbers.
-void ReadInput(const char* name, BatchFields* fields, BatchRequest* request) {
+void ReadPrompt(BatchFields* fields, BatchRequest* request) {
+  constexpr char name[] = "prompt";
   constexpr char kExpected[] =
       "a string or a list of token ids, one prompt a line";
   const Json* input = fields->Require(name, kExpected);
@@ -60,7 +43,7 @@ void ReadInput(const char* name, BatchFields* fields, BatchRequest* request) {
     request->input = input->front().get<std::string>();
   } else if (input->is_array() && !input->empty() &&
              input->front().is_number()) {
-    request->input = ReadTokenIds(*input, name, fields);
+    request->input = ReadBatchTokenIds(*input, name, fields);
   } else {
     fields->Fail("invalid_type", name, kExpected, *input);
   }
@@ -110,7 +93,7 @@ void RefuseUnsupported(BatchFields* fields) {
 
 void ReadCompletionOptions(BatchFields* fields, BatchRequest* request) {
   Request& options = request->request;
-  ReadInput("prompt", fields, request);
+  ReadPrompt(fields, request);
   options.generate.max_tokens =
       fields->Integer("max_tokens", 0, kMostTokens).value_or(kCompletionTokens);
   if (const auto count = fields->Integer("logprobs", 0, kMostLogprobs))
@@ -150,22 +133,6 @@ void ReadChatOptions(BatchFields* fields, BatchRequest* request) {
   fields->OnlyNeutral("tool_choice", {"none", "auto"});
 }
 
-void ReadEmbeddingOptions(BatchFields* fields, BatchRequest* request) {
-  ReadInput("input", fields, request);
-  fields->OnlyNeutral("encoding_format", {"float"});
-  const std::optional<std::string> pooling = fields->String("pooling");
-  if (!pooling) return;
-  if (*pooling == "mean") {
-    request->pooling = BatchPooling::kMean;
-  } else if (*pooling == "last") {
-    request->pooling = BatchPooling::kLast;
-  } else if (*pooling == "cls") {
-    request->pooling = BatchPooling::kCls;
-  } else {
-    fields->Fail("invalid_value", "pooling", "mean, last or cls", *pooling);
-  }
-}
-
 std::optional<BatchError> ReadBody(const Json& body, uint64_t seed,
                                    std::string_view custom_id,
                                    BatchRequest* request) {
@@ -179,7 +146,7 @@ std::optional<BatchError> ReadBody(const Json& body, uint64_t seed,
       ReadChatOptions(&fields, request);
       break;
     case BatchEndpoint::kEmbeddings:
-      ReadEmbeddingOptions(&fields, request);
+      ReadBatchEmbedding(&fields, &request->embedding);
       break;
   }
   if (request->endpoint != BatchEndpoint::kEmbeddings) {

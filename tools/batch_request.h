@@ -6,8 +6,9 @@
 // Every option of the body is either obeyed, or one that says nothing about the
 // answer (user, metadata, store, service_tier), or at a value at which it does
 // nothing (n 1, presence_penalty 0); any other makes the line an error that
-// names it. Beyond OpenAI's: top_k, min_p, repetition_penalty, ignore_eos,
-// pooling. body.model may be any name or missing: a job has one model.
+// names it. Beyond OpenAI's: top_k, min_p, repetition_penalty, ignore_eos, and
+// for embeddings pooling. body.model may be any name or missing: a job has one
+// model.
 // Defaults are OpenAI's: temperature 1 without truncation; 16 tokens for a
 // completion, and for a chat as many as the context holds. Without a seed one
 // is made of the custom_id, so that an answer depends on its request alone.
@@ -26,15 +27,13 @@
 #include "runtime/chat_template.h"
 #include "runtime/request.h"
 #include "runtime/tokenizer.h"
+#include "tools/batch_embedding.h"
 #include "tools/batch_error.h"
 
 namespace coldstream {
 
 enum class BatchEndpoint { kCompletions, kChatCompletions, kEmbeddings };
 const char* BatchUrl(BatchEndpoint endpoint);  // "/v1/completions", ...
-
-// How the vectors of a text's tokens become one.
-enum class BatchPooling { kModels, kMean, kLast, kCls };
 
 inline constexpr size_t kMostStops = 4;
 inline constexpr size_t kLongestCustomId = 512;  // bytes
@@ -48,7 +47,7 @@ struct BatchRequest {
   // The options; its prompt is filled in by EncodeBatchInput
   // (batch_encoding.h).
   Request request = {};
-  BatchPooling pooling = BatchPooling::kModels;
+  BatchEmbedding embedding = {};  // in place of both for that endpoint
 };
 
 struct BatchLine {

@@ -1,8 +1,6 @@
 #include "tools/batch_result.h"
 
 #include <charconv>
-#include <cmath>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -10,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "runtime/text_stream.h"
 #include "tools/batch_logprobs.h"
-#include "tools/short_float.h"
+#include "tools/embeddings_text.h"
 
 namespace coldstream {
 namespace {
@@ -159,30 +157,22 @@ std::string BatchAnswerLine(const BatchKey& key, const BatchRequest& request,
 }
 
 std::string BatchEmbeddingLine(const BatchKey& key, const BatchRequest& request,
-                               std::span<const float> embedding,
+                               const GatheredEmbeddings& all,
                                const BatchModel& model) {
-  Json values = Json::array();
-  for (size_t i = 0; i < embedding.size(); ++i) {
-    if (!std::isfinite(embedding[i])) {
-      return BatchErrorLine(
-          key, BatchErrorOf(absl::InternalError(absl::StrFormat(
-                   "the embedding is not finite: element %d is %f", i,
-                   embedding[i]))));
-    }
-    values.push_back(ShortDouble(embedding[i]));
-  }
-  const auto prompt_tokens =
-      static_cast<int64_t>(request.request.generate.prompt.size());
-  Json data = {{"object", "embedding"}, {"index", 0}};
-  data["embedding"] = std::move(values);
+  if (!all.status.ok()) return BatchErrorLine(key, BatchErrorOf(all.status));
   Json body;
   body["object"] = "list";
   body["data"] = Json::array();
-  body["data"].push_back(std::move(data));
   body["model"] = NameOf(request, model);
-  body["usage"] = {{"prompt_tokens", prompt_tokens},
-                   {"total_tokens", prompt_tokens}};
-  return SuccessLine(key, std::move(body));
+  body["usage"] = {{"prompt_tokens", all.prompt_tokens},
+                   {"total_tokens", all.prompt_tokens}};
+  std::string line = SuccessLine(key, std::move(body));
+  // Millions of values as JSON objects would be many times their text. A quote
+  // inside of a string has a backslash before it, so this is the member.
+  constexpr std::string_view kData = "\"data\":[";
+  line.insert(line.find(kData) + kData.size(),
+              EmbeddingsText(all.vectors, request.embedding.format));
+  return line;
 }
 
 }  // namespace coldstream

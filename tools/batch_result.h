@@ -16,7 +16,6 @@
 #define COLDSTREAM_TOOLS_BATCH_RESULT_H_
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,6 +24,7 @@
 #include "runtime/tokenizer.h"
 #include "tools/batch_error.h"
 #include "tools/batch_request.h"
+#include "tools/embedding_gather.h"
 
 namespace coldstream {
 
@@ -52,9 +52,9 @@ std::string BatchAnswerLine(const BatchKey& key, const BatchRequest& request,
                             const RequestResult& result,
                             const BatchModel& model);
 
-// Errors (as an error line): a value that is not finite.
+// Of the inputs of one line. What failed gives an error line.
 std::string BatchEmbeddingLine(const BatchKey& key, const BatchRequest& request,
-                               std::span<const float> embedding,
+                               const GatheredEmbeddings& all,
                                const BatchModel& model);
 
 }  // namespace coldstream

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "tools/batch_encoding.h"
 
@@ -51,12 +52,8 @@ Status BatchRun::TakeItem(BatchInput::Item item) {
 }
 
 Status BatchRun::Submit(BatchKey key, BatchRequest request) {
-  if (request.endpoint == BatchEndpoint::kEmbeddings) {
-    return DeliverError(key, {.status_code = 501,
-                              .code = "unsupported_url",
-                              .message = "/v1/embeddings is not supported yet",
-                              .param = "url"});
-  }
+  if (request.endpoint == BatchEndpoint::kEmbeddings)
+    return SubmitEmbedding(std::move(key), std::move(request));
   const Status encoded =
       EncodeBatchInput(*parts_.model.tokenizer, *parts_.chat, &request);
   if (!encoded.ok()) return DeliverError(key, BatchErrorOf(encoded));
@@ -74,17 +71,60 @@ Status BatchRun::Submit(BatchKey key, BatchRequest request) {
   return absl::OkStatus();
 }
 
+// Each input is a request of its own, so that those of one line share passes.
+Status BatchRun::SubmitEmbedding(BatchKey key, BatchRequest request) {
+  const Engine& engine = *parts_.engine;
+  if (const auto wrong =
+          CheckDimensions(request.embedding, engine.model().config().hidden))
+    return DeliverError(key, *wrong);
+  StatusOr<std::vector<Request>> inputs = EncodeBatchEmbedding(
+      *parts_.model.tokenizer, parts_.pooling, request.embedding);
+  if (!inputs.ok()) return DeliverError(key, BatchErrorOf(inputs.status()));
+  ASSIGN_OR_RETURN(const BatchWriter::Ticket ticket, parts_.writer->Admit());
+  auto shared = std::make_shared<const BatchRequest>(std::move(request));
+  const auto gather = std::make_shared<EmbeddingGather>(
+      inputs->size(),
+      [this, ticket, key, shared](const GatheredEmbeddings& all) {
+        DeliverEmbedding(ticket, key, *shared, all);
+      });
+  for (size_t i = 0; i < inputs->size(); ++i) {
+    const auto submitted = parts_.engine->Submit(
+        std::move((*inputs)[i]),
+        {.on_text = {}, .on_done = [gather, i](RequestResult result) {
+           gather->Take(i, std::move(result));
+         }});
+    if (submitted.ok()) continue;
+    RequestResult refused;
+    refused.status = submitted.status();
+    gather->Take(i, std::move(refused));
+  }
+  return absl::OkStatus();
+}
+
 void BatchRun::Deliver(BatchWriter::Ticket ticket, const BatchKey& key,
                        const BatchRequest& request,
                        const RequestResult& result) {
-  if (!result.status.ok() && BatchErrorOf(result.status).status_code >= 500) {
-    Fail(result.status);
-    parts_.writer->Abandon(ticket);
-    return;
-  }
-  ++(result.status.ok() ? succeeded_ : failed_);
+  if (!Account(ticket, result.status)) return;
   parts_.writer->Deliver(ticket,
                          BatchAnswerLine(key, request, result, parts_.model));
+}
+
+void BatchRun::DeliverEmbedding(BatchWriter::Ticket ticket, const BatchKey& key,
+                                const BatchRequest& request,
+                                const GatheredEmbeddings& all) {
+  if (!Account(ticket, all.status)) return;
+  parts_.writer->Deliver(ticket,
+                         BatchEmbeddingLine(key, request, all, parts_.model));
+}
+
+bool BatchRun::Account(BatchWriter::Ticket ticket, const Status& status) {
+  if (!status.ok() && BatchErrorOf(status).status_code >= 500) {
+    Fail(status);
+    parts_.writer->Abandon(ticket);
+    return false;
+  }
+  ++(status.ok() ? succeeded_ : failed_);
+  return true;
 }
 
 Status BatchRun::DeliverError(const BatchKey& key, const BatchError& error) {

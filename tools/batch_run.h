@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
@@ -20,6 +21,7 @@
 #include "tools/batch_output.h"
 #include "tools/batch_result.h"
 #include "tools/batch_writer.h"
+#include "tools/embedding_gather.h"
 
 namespace coldstream {
 
@@ -42,6 +44,8 @@ class BatchRun {
     const BatchOutput* output = nullptr;
     BatchWriter* writer = nullptr;
     const std::atomic<bool>* cancel = nullptr;
+    // Of embeddings whose line has none; unset: the model's.
+    std::optional<Pooling> pooling = std::nullopt;
   };
   explicit BatchRun(Parts parts) : parts_(std::move(parts)) {}
 
@@ -55,8 +59,14 @@ class BatchRun {
   Status TakeItem(BatchInput::Item item);
   // Submits; what is wrong with the request is a line of the output.
   Status Submit(BatchKey key, BatchRequest request);
+  Status SubmitEmbedding(BatchKey key, BatchRequest request);
   void Deliver(BatchWriter::Ticket ticket, const BatchKey& key,
                const BatchRequest& request, const RequestResult& result);
+  void DeliverEmbedding(BatchWriter::Ticket ticket, const BatchKey& key,
+                        const BatchRequest& request,
+                        const GatheredEmbeddings& all);
+  // Counts what came of a line; true if it is to be written.
+  bool Account(BatchWriter::Ticket ticket, const Status& status);
   Status DeliverError(const BatchKey& key, const BatchError& error);
   // Remembers the first failure that is no line's fault.
   void Fail(const Status& status);

@@ -37,10 +37,25 @@ class BatchCommandTest : public CommandModelTest {
                .dump() +
            "\n";
   }
-  // Of several kinds, greedy and seeded, with common beginnings.
+  static std::string Embedding(const std::string& id,
+                               const nlohmann::json& body) {
+    return nlohmann::json({{"custom_id", id},
+                           {"method", "POST"},
+                           {"url", "/v1/embeddings"},
+                           {"body", body}})
+               .dump() +
+           "\n";
+  }
+  // Of several kinds, greedy and seeded, with common beginnings; of each ten
+  // one is an embedding.
   static std::string Requests(int count) {
     std::string lines;
     for (int i = 0; i < count; ++i) {
+      if (i % 10 == 9) {
+        lines += Embedding("request " + std::to_string(i),
+                           {{"input", {std::string(90, 'x'), "y"}}});
+        continue;
+      }
       lines += Completion(
           "request " + std::to_string(i),
           {{"prompt", std::string(static_cast<size_t>(1 + i % 90), 'x') +
@@ -127,6 +142,83 @@ TEST_F(BatchCommandTest, ResultsDependOnNothingButTheRequest) {
   EXPECT_EQ(expected.size(), 40u);
   EXPECT_EQ(results({"--parallel", "1"}), expected);
   EXPECT_EQ(results({"--kv-tokens", "256", "--order", "input"}), expected);
+}
+
+// Lines of every form of input, among some that answer.
+TEST_F(BatchCommandTest, EmbeddingsComeAmongAnswersAndDependOnTheirLineAlone) {
+  std::string requests;
+  for (int i = 0; i < 12; ++i) {
+    const std::string text(static_cast<size_t>(5 + 9 * i), 'y');
+    requests += Embedding("one " + std::to_string(i), {{"input", text}});
+    requests += Embedding("many " + std::to_string(i),
+                          {{"input", {text, "z" + text, "y"}},
+                           {"pooling", i % 2 == 0 ? "last" : "cls"}});
+    requests += Completion("text " + std::to_string(i),
+                           {{"prompt", text}, {"max_tokens", 3}});
+  }
+  const std::string in = temp_.Write("in.jsonl", requests);
+  const auto results = [&](const std::vector<std::string>& more) {
+    const CommandRun run = RunColdstream(Arguments(in, "-", more));
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    return ById(run.out);
+  };
+  const auto expected = results({});
+  EXPECT_EQ(expected.size(), 36u);
+  EXPECT_EQ(results({"--parallel", "1"}), expected);
+  EXPECT_EQ(results({"--kv-tokens", "256", "--order", "input"}), expected);
+  const auto many = nlohmann::json::parse(expected.at("many 3"));
+  const auto& data = many["response"]["body"]["data"];
+  ASSERT_EQ(data.size(), 3u);
+  EXPECT_EQ(data[2]["index"], 2);
+  double squares = 0;
+  for (const double value : data[2]["embedding"]) squares += value * value;
+  EXPECT_EQ(data[2]["embedding"].size(), 256u);
+  EXPECT_NEAR(squares, 1, 1e-6);
+  EXPECT_EQ(many["response"]["body"]["usage"]["prompt_tokens"],
+            many["response"]["body"]["usage"]["total_tokens"]);
+}
+
+TEST_F(BatchCommandTest, PoolingOfTheLineThenTheCommandThenTheModelCounts) {
+  const auto vector = [&](const nlohmann::json& body,
+                          const std::vector<std::string>& more) {
+    nlohmann::json with_text = body;
+    with_text["input"] = "some text";
+    const std::string in = temp_.Write("in.jsonl", Embedding("a", with_text));
+    const CommandRun run = RunColdstream(Arguments(in, "-", more));
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    return Lines(run.out)[0]["response"]["body"]["data"][0]["embedding"];
+  };
+  const auto last = vector({{"pooling", "last"}}, {});
+  const auto mean = vector({{"pooling", "mean"}}, {});
+  EXPECT_NE(last, mean);
+  EXPECT_EQ(vector(nlohmann::json::object(), {}), mean);
+  EXPECT_EQ(vector({{"dimensions", 256}}, {"--pooling", "last"}), last);
+  EXPECT_EQ(vector({{"pooling", "mean"}}, {"--pooling", "last"}), mean);
+}
+
+TEST_F(BatchCommandTest, WhatIsWrongWithAnEmbeddingIsAnErrorOfItsLine) {
+  const std::string in = temp_.Write(
+      "in.jsonl",
+      Embedding("cut", {{"input", "a"}, {"dimensions", 64}}) +
+          Embedding("too long", {{"input", {"a", std::string(500, 'x')}}}) +
+          Embedding("not a token", {{"input", {1, 1 << 30}}}) +
+          Embedding("good", {{"input", "a"}, {"encoding_format", "base64"}}));
+  const std::string out = temp_.Path("out.jsonl");
+  const CommandRun run =
+      RunColdstream(Arguments(in, out, {"--order", "input"}));
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("1 requests done, 3 failed"));
+  const auto lines = Lines(Contents(out));
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_THAT(lines[0].dump(), HasSubstr("expected 256"));
+  EXPECT_THAT(lines[1].dump(), AllOf(HasSubstr("input 1"), HasSubstr("128")));
+  EXPECT_THAT(lines[2].dump(), HasSubstr("1073741824"));
+  EXPECT_EQ(lines[3]["error"], nullptr);
+  // Another pooling is another job.
+  const CommandRun other = RunColdstream(
+      Arguments(in, out, {"--order", "input", "--pooling", "last"}));
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.error, HasSubstr("pooling last"));
 }
 
 TEST_F(BatchCommandTest, ShardsTogetherAreTheWhole) {

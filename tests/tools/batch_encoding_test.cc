@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,54 @@ TEST_F(BatchEncodingTest, WhatTheTemplateRefusesIsTheLinesError) {
                            {ChatRole::kUser, "a"}, {ChatRole::kUser, "b"}}};
   EXPECT_THAT(Encode(&request), StatusIs(absl::StatusCode::kInvalidArgument,
                                          HasSubstr("messages[1]")));
+}
+
+TEST_F(BatchEncodingTest, AnEmbeddingsTextsHaveTheBosAndEosOfTheModel) {
+  const auto prompts = [&](const BatchEmbedding& embedding) {
+    const auto tokenizer = Tokenizer::Create(bpe_.Build());
+    const auto requests =
+        EncodeBatchEmbedding(**tokenizer, std::nullopt, embedding);
+    EXPECT_THAT(requests.status(), IsOk());
+    std::vector<std::vector<TokenId>> ids;
+    for (const Request& request : *requests)
+      ids.push_back(request.generate.prompt);
+    return ids;
+  };
+  using Ids = std::vector<TokenId>;
+  const BatchEmbedding embedding{.inputs = {"a", Ids{'b', 'c'}}};
+  EXPECT_THAT(prompts(embedding),
+              ElementsAre(ElementsAre('a'), ElementsAre('b', 'c')));
+  AddBos();
+  bpe_.Set("tokenizer.ggml.eos_token_id", int64_t{end_ + 1});
+  bpe_.Set("tokenizer.ggml.add_eos_token", true);
+  EXPECT_THAT(prompts(embedding), ElementsAre(ElementsAre(end_, 'a', end_ + 1),
+                                              ElementsAre('b', 'c')));
+}
+
+TEST_F(BatchEncodingTest, AnEmbeddingsPoolingIsItsOwnElseTheJobs) {
+  const auto tokenizer = Tokenizer::Create(bpe_.Build());
+  const auto pooling = [&](std::optional<Pooling> own,
+                           std::optional<Pooling> jobs) {
+    const auto requests = EncodeBatchEmbedding(
+        **tokenizer, jobs, {.inputs = {"a"}, .pooling = own});
+    return requests->front().embed->pooling;
+  };
+  EXPECT_EQ(pooling(Pooling::kLast, Pooling::kCls), Pooling::kLast);
+  EXPECT_EQ(pooling(std::nullopt, Pooling::kCls), Pooling::kCls);
+  EXPECT_EQ(pooling(std::nullopt, std::nullopt), std::nullopt);
+}
+
+TEST_F(BatchEncodingTest, AnEmbeddingsInputThatIsWrongIsNamed) {
+  const auto tokenizer = Tokenizer::Create(bpe_.Build());
+  const auto refusal = [&](const BatchEmbedding& embedding) {
+    return EncodeBatchEmbedding(**tokenizer, std::nullopt, embedding).status();
+  };
+  EXPECT_THAT(refusal({.inputs = {"a", std::vector<TokenId>{1, 258}}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("input 1: token 1 of the prompt")));
+  EXPECT_THAT(refusal({.inputs = {"a", "b", ""}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("input 2: the text is empty")));
 }
 
 }  // namespace

@@ -266,22 +266,69 @@ TEST(BatchRequestTest, MessagesThatLoseSomethingAreRefused) {
   ExpectError(Chat({{"messages", "Hello"}}), "body.messages", "got \"Hello\"");
 }
 
-TEST(BatchRequestTest, AnEmbeddingTakesInputAndPooling) {
-  EXPECT_EQ(Good(Embedding(Json::object())).pooling, BatchPooling::kModels);
-  EXPECT_EQ(Good(Embedding({{"pooling", "mean"}})).pooling,
-            BatchPooling::kMean);
-  EXPECT_EQ(Good(Embedding({{"pooling", "last"}})).pooling,
-            BatchPooling::kLast);
-  EXPECT_EQ(Good(Embedding({{"pooling", "cls"}, {"encoding_format", "float"}}))
-                .pooling,
-            BatchPooling::kCls);
+TEST(BatchRequestTest, AnEmbeddingTakesOneTextOrMany) {
+  using Ids = std::vector<TokenId>;
+  using Inputs = decltype(BatchEmbedding::inputs);
+  const auto inputs = [](const Json& input) {
+    return Good(Embedding({{"input", input}})).embedding.inputs;
+  };
+  EXPECT_EQ(inputs("Hello"), (Inputs{"Hello"}));
+  EXPECT_EQ(inputs({"a", "", "c"}), (Inputs{"a", "", "c"}));
+  EXPECT_EQ(inputs({1, 0, 7}), (Inputs{Ids{1, 0, 7}}));
+  EXPECT_EQ(inputs(Json::parse("[[1, 2], [3]]")), (Inputs{Ids{1, 2}, Ids{3}}));
+  EXPECT_EQ(inputs(std::vector<std::string>(2048, "a")).size(), 2048u);
+
+  const auto refuse = [](const Json& input, const std::string& param,
+                         const std::string& message) {
+    ExpectError(Embedding({{"input", input}}), "body." + param, message);
+  };
+  refuse(3, "input", "a list of strings");
+  refuse(Json::array(), "input", "1 to 2048 texts");
+  refuse(std::vector<std::string>(2049, "a"), "input", "1 to 2048 texts");
+  refuse({"a", 7}, "input[1]", "got 7");
+  refuse(Json::parse("[[1], []]"), "input[1]", "token ids");
+  refuse({1, -1}, "input[1]", "a token id");
+  refuse(Json::parse("[[1], [2, \"a\"]]"), "input[1][1]", "a token id");
+}
+
+TEST(BatchRequestTest, AnEmbeddingTakesPoolingFormatAndDimensions) {
+  const BatchEmbedding plain = Good(Embedding(Json::object())).embedding;
+  EXPECT_EQ(plain.pooling, std::nullopt);
+  EXPECT_EQ(plain.format, EmbeddingFormat::kFloat);
+  EXPECT_EQ(plain.dimensions, std::nullopt);
+  const auto pooling = [](const char* name) {
+    return Good(Embedding({{"pooling", name}})).embedding.pooling;
+  };
+  EXPECT_EQ(pooling("mean"), Pooling::kMean);
+  EXPECT_EQ(pooling("last"), Pooling::kLast);
+  EXPECT_EQ(pooling("cls"), Pooling::kCls);
+  const auto format = [](const char* name) {
+    return Good(Embedding({{"encoding_format", name}, {"user", "u"}}))
+        .embedding.format;
+  };
+  EXPECT_EQ(format("float"), EmbeddingFormat::kFloat);
+  EXPECT_EQ(format("base64"), EmbeddingFormat::kBase64);
+  EXPECT_EQ(Good(Embedding({{"dimensions", 5}})).embedding.dimensions, 5);
+
   ExpectError(Embedding({{"pooling", "max"}}), "body.pooling",
-              "mean, last or cls");
-  ExpectError(Embedding({{"encoding_format", "base64"}}),
-              "body.encoding_format", "supported");
-  ExpectError(Embedding({{"dimensions", 5}}), "body.dimensions", "supported");
+              "mean, last or cls, got \"max\"");
+  ExpectError(Embedding({{"pooling", 1}}), "body.pooling", "got 1");
+  ExpectError(Embedding({{"encoding_format", "hex"}}), "body.encoding_format",
+              "\"float\" or \"base64\"");
+  ExpectError(Embedding({{"dimensions", 0}}), "body.dimensions", "got 0");
   ExpectError(Embedding({{"temperature", 0}}), "body.temperature", "supported");
-  ExpectError(Embedding({{"input", {"a", "b"}}}), "body.input", "one prompt");
+}
+
+TEST(BatchRequestTest, DimensionsOtherThanTheModelsAreRefused) {
+  BatchEmbedding embedding;
+  EXPECT_EQ(CheckDimensions(embedding, 64), std::nullopt);
+  embedding.dimensions = 64;
+  EXPECT_EQ(CheckDimensions(embedding, 64), std::nullopt);
+  const auto wrong = CheckDimensions(embedding, 256);
+  ASSERT_TRUE(wrong);
+  EXPECT_EQ(wrong->status_code, 400);
+  EXPECT_EQ(wrong->param, "body.dimensions");
+  EXPECT_THAT(wrong->message, HasSubstr("expected 256"));
 }
 
 TEST(BatchRequestTest, TheEnvelopeIsCheckedMemberByMember) {

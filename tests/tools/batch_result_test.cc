@@ -184,24 +184,42 @@ TEST_F(BatchResultTest, AnErrorIsThereInBothPlacesWhereItIsLookedFor) {
                   "\n");
 }
 
-TEST_F(BatchResultTest, AnEmbeddingIsAListOfFloats) {
-  request_.request.generate.prompt = {'a', 'b'};
-  const std::vector<float> values = {0.1f, -2, 0};
-  const std::string line = BatchEmbeddingLine(key_, request_, values, model_);
-  EXPECT_THAT(line, HasSubstr("[0.1,-2.0,0.0]"));
-  EXPECT_EQ(Json::parse(line)["response"]["body"],
-            Json::parse(R"({"object": "list", "data": [{"object": "embedding",
-                "index": 0, "embedding": [0.1, -2, 0]}], "model": "tiny.gguf",
-                "usage": {"prompt_tokens": 2, "total_tokens": 2}})"));
+TEST_F(BatchResultTest, EmbeddingsAreAListWithAnEntryForEachInput) {
+  const GatheredEmbeddings all = {
+      .status = {}, .vectors = {{0.1f, -2}, {0, 1}}, .prompt_tokens = 5};
+  const std::string line = BatchEmbeddingLine(key_, request_, all, model_);
+  EXPECT_EQ(line, R"({"id":"batch_req_7","custom_id":"r1","response":)"
+                  R"({"status_code":200,"request_id":"req_7","body":)"
+                  R"({"object":"list","data":[)"
+                  R"({"object":"embedding","index":0,"embedding":[0.1,-2.0]},)"
+                  R"({"object":"embedding","index":1,"embedding":[0.0,1.0]}],)"
+                  R"("model":"tiny.gguf","usage":{"prompt_tokens":5,)"
+                  R"("total_tokens":5}}},"error":null})"
+                  "\n");
 }
 
-TEST_F(BatchResultTest, AnEmbeddingThatIsNotFiniteIsAnError) {
-  const std::vector<float> values = {0, std::numeric_limits<float>::infinity()};
-  const Json line =
-      Json::parse(BatchEmbeddingLine(key_, request_, values, model_));
-  EXPECT_EQ(line["response"]["status_code"], 500);
-  EXPECT_THAT(line["error"]["message"].get<std::string>(),
-              HasSubstr("element 1"));
+// The line is put together around a member that an id may look like.
+TEST_F(BatchResultTest, AnIdThatLooksLikeTheDataChangesNothing) {
+  const BatchKey key = {.line = 7, .custom_id = R"("data":[1,"data":[)"};
+  request_.embedding.format = EmbeddingFormat::kBase64;
+  const Json line = Json::parse(BatchEmbeddingLine(
+      key, request_,
+      {.status = {}, .vectors = {{1, -0.5f}}, .prompt_tokens = 1}, model_));
+  EXPECT_EQ(line["custom_id"], key.custom_id);
+  EXPECT_EQ(line["response"]["body"]["data"],
+            Json::parse(R"([{"object": "embedding", "index": 0,
+                             "embedding": "AACAPwAAAL8="}])"));
+}
+
+TEST_F(BatchResultTest, EmbeddingsThatFailAreAnErrorLine) {
+  const Json line = Json::parse(BatchEmbeddingLine(
+      key_, request_,
+      {.status = absl::InvalidArgumentError("input 3: too long"),
+       .vectors = {{}},
+       .prompt_tokens = 1},
+      model_));
+  EXPECT_EQ(line["response"]["status_code"], 400);
+  EXPECT_EQ(line["error"]["message"], "input 3: too long");
 }
 
 TEST(BatchResultIdTest, AnIdIsReadBackAndNothingElse) {
