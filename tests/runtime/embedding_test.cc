@@ -4,8 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <fstream>
 #include <future>
 #include <limits>
@@ -42,8 +43,10 @@ Request Embedding(std::vector<TokenId> tokens, Pooling pooling,
 }
 
 bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  const auto same = [](float x, float y) {
+    return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
+  };
+  return std::ranges::equal(a, b, same);
 }
 
 EngineOptions OnCpu(Isa isa) {
