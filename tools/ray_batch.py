@@ -27,7 +27,6 @@ Needs the package ray[data].
 """
 
 import argparse
-import array
 import collections
 import ctypes
 import fcntl
@@ -78,15 +77,14 @@ class JobError(Exception):
 class Census:
     """Where the lines of a batch file are, and which ids are there twice.
 
-    Blank lines are no requests. numbers, offsets, sizes: of every other line;
-    numbers count from 1 and include blank ones. duplicates: {number: custom_id}
-    of lines whose id an earlier line has. fingerprint: of the whole file.
+    Blank lines are no requests. extents: (number, offset, size) of every other
+    line; numbers count from 1 and include blank ones. duplicates: {number:
+    custom_id} of lines whose id an earlier line has. fingerprint: of the whole
+    file.
     """
 
     def __init__(self, path):
-        self.numbers = array.array("q")
-        self.offsets = array.array("q")
-        self.sizes = array.array("q")
+        self.extents = []
         self.duplicates = {}
         digest = hashlib.sha256()
         seen = set()
@@ -95,14 +93,12 @@ class Census:
             for number, line in enumerate(file, 1):
                 digest.update(line)
                 if line.strip(BLANK):
-                    self._add(number, offset, line, seen)
+                    self.extents.append((number, offset, len(line)))
+                    self._find_duplicate(number, line, seen)
                 offset += len(line)
         self.fingerprint = digest.hexdigest()
 
-    def _add(self, number, offset, line, seen):
-        self.numbers.append(number)
-        self.offsets.append(offset)
-        self.sizes.append(len(line))
+    def _find_duplicate(self, number, line, seen):
         custom_id = custom_id_of(line)
         if custom_id is None:
             return
@@ -207,6 +203,9 @@ class Output:
         if number in self.done:
             raise JobError(f"{self._path}: offset {offset}: a second result of "
                            f"line {number}")
+        self._note(number, line)
+
+    def _note(self, number, line):
         self.done.add(number)
         self.failed += is_error(line)
 
@@ -238,8 +237,7 @@ class Output:
         self._file.write(b"".join(lines))
         self._file.flush()
         for line in lines:
-            self.done.add(int(RESULT_ID.match(line).group(1)))
-            self.failed += is_error(line)
+            self._note(int(RESULT_ID.match(line).group(1)), line)
         if time.monotonic() - self._synced > SYNC_SECONDS:
             self._sync()
 
@@ -305,11 +303,10 @@ class EngineProcess:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, preexec_fn=die_with_parent)
-        self._lock = threading.Lock()
         self._write = threading.Lock()
-        self._answered = threading.Condition(self._lock)
-        self._sent = 0
-        self._results = {}
+        self._sent = 0  # guarded by it
+        self._answered = threading.Condition()
+        self._results = {}  # this and the next two guarded by it
         self._ended = False
         self.answers = 0
         self._words = collections.deque(maxlen=LAST_WORDS)
@@ -326,12 +323,12 @@ class EngineProcess:
             match = RESULT_ID.match(line)
             if match is None or not line.endswith(b"\n"):
                 break
-            with self._lock:
+            with self._answered:
                 self._results[int(match.group(1))] = line
                 self.answers += 1
                 self._answered.notify_all()
         self._process.kill()
-        with self._lock:
+        with self._answered:
             self._ended = True
             self._answered.notify_all()
 
@@ -341,9 +338,8 @@ class EngineProcess:
         Errors: EngineDied, from either.
         """
         with self._write:  # order of numbers is the order in the pipe
-            with self._lock:
-                self._sent += 1
-                number = self._sent
+            self._sent += 1
+            number = self._sent
             try:
                 self._process.stdin.write(text.rstrip(b"\r\n") + b"\n")
                 self._process.stdin.flush()
@@ -351,7 +347,7 @@ class EngineProcess:
                 raise EngineDied(self._obituary()) from error
 
         def wait():
-            with self._lock:
+            with self._answered:
                 while number not in self._results:
                     if self._ended:
                         raise EngineDied(self._obituary())
@@ -444,15 +440,15 @@ def parse_args(argv):
     at = argv.index("--") if "--" in argv else len(argv)
     args = parser.parse_args(argv[:at])
     args.engine = argv[at + 1:]
+    args.engine_flags = {word.split("=")[0] for word in args.engine}
     for name in ("engines", "cpus", "lines"):
         value = getattr(args, name)
         if value is not None and value < 1:
             parser.error(f"--{name}: expected 1 or more, got {value}")
-    for word in args.engine:
-        if word.split("=")[0] in OWN_FLAGS:
-            parser.error(f"{word}: not for the engines; ray_batch.py has its own"
-                         " -i, -o and --order, and no --shard, --json, --trace")
-    if not {"-m", "--model"} & {word.split("=")[0] for word in args.engine}:
+    for flag in sorted(OWN_FLAGS & args.engine_flags):
+        parser.error(f"{flag}: not for the engines; ray_batch.py has its own -i,"
+                     " -o and --order, and no --shard, --json, --trace")
+    if not {"-m", "--model"} & args.engine_flags:
         parser.error("expected -- -m MODEL ... at the end")
     return args
 
@@ -467,7 +463,7 @@ def machines():
 
 def engine_command(args, cpus):
     command = [args.coldstream, "batch", *args.engine, "-i", "-", "-o", "-"]
-    if not {"-t", "--threads"} & {w.split("=")[0] for w in args.engine}:
+    if not {"-t", "--threads"} & args.engine_flags:
         command += ["-t", str(cpus)]
     return command
 
@@ -487,13 +483,11 @@ def run(args):
         if number not in output.done
     ])
     extents = [
-        extent
-        for extent in zip(census.numbers, census.offsets, census.sizes)
-        if extent[0] not in output.done
+        extent for extent in census.extents if extent[0] not in output.done
     ]
     try:
         if extents:
-            work(args, extents, output)
+            work(args, extents, len(census.extents), output)
     finally:
         output.close()
     print(f"{len(output.done) - ahead} requests done, {output.failed} failed "
@@ -501,7 +495,8 @@ def run(args):
     return 1 if output.failed else 0
 
 
-def work(args, extents, output):
+def work(args, extents, lines, output):
+    """extents: what is left of `lines` lines."""
     ray.init(address=args.address, log_to_driver=True, logging_level="warning")
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -533,14 +528,9 @@ def work(args, extents, output):
     for batch in results.iter_batches(batch_size=None, prefetch_batches=0,
                                       batch_format="pyarrow"):
         output.append([bytes(line) for line in batch["result"].to_pylist()])
-        show_progress(len(output.done), len(output.done) - output.failed,
-                      len(extents))
-
-
-def show_progress(done, good, left):
-    if sys.stderr.isatty():
-        print(f"\r{done} done ({done - good} failed) of {left}", end="",
-              file=sys.stderr)
+        if sys.stderr.isatty():
+            print(f"\r{len(output.done)} done ({output.failed} failed) of "
+                  f"{lines}", end="", file=sys.stderr)
 
 
 def cause_of(error):
