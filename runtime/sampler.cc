@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "kernels/best_logits.h"
 
 namespace coldstream {
 namespace {
@@ -93,14 +94,11 @@ void Sampler::Accept(TokenId token) {
   window_.pop_front();
 }
 
-// A total order, so that no choice depends on the sort's algorithm.
-bool Sampler::Better(const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-}
-
 void Sampler::CollectCandidates(std::span<const float> logits, int64_t keep) {
   candidates_.clear();
-  const auto limit = static_cast<size_t>(keep);
+  // Where all are kept there is no worst to look for.
+  const auto kept = static_cast<size_t>(keep);
+  const size_t limit = kept < logits.size() ? kept : kept + 1;
   // Ids rise in both sequences: a merge instead of a look-up per id.
   auto repeated = repetitions_.lower_bound(0);
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -114,16 +112,7 @@ void Sampler::CollectCandidates(std::span<const float> logits, int64_t keep) {
       }
     }
     if (candidate.logit == -kInfinity) continue;
-    if (candidates_.size() < limit) {
-      candidates_.push_back(candidate);
-      // From here on a heap with the worst kept candidate in front.
-      if (candidates_.size() == limit && limit < logits.size())
-        std::make_heap(candidates_.begin(), candidates_.end(), Better);
-    } else if (Better(candidate, candidates_.front())) {
-      std::pop_heap(candidates_.begin(), candidates_.end(), Better);
-      candidates_.back() = candidate;
-      std::push_heap(candidates_.begin(), candidates_.end(), Better);
-    }
+    KeepBest(candidate, limit, &candidates_);
   }
 }
 
@@ -138,7 +127,7 @@ StatusOr<TokenId> Sampler::Sample(std::span<const float> logits,
   CollectCandidates(
       logits, greedy ? 1 : (all ? vocab : std::min(options_.top_k, vocab)));
   if (candidates_.size() == 1) return candidates_.front().id;
-  std::sort(candidates_.begin(), candidates_.end(), Better);
+  std::sort(candidates_.begin(), candidates_.end(), BetterChoice());
   return Draw();
 }
 

@@ -69,8 +69,6 @@ class Sampler {
   TokenId Draw();
   double NextUniform();  // [0, 1)
 
-  static bool Better(const Candidate& a, const Candidate& b);
-
   SamplingOptions options_;
   std::deque<TokenId> window_;  // the last repeat_last_n, if bounded
   std::map<TokenId, int64_t> repetitions_;  // occurrences in the window

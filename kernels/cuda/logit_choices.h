@@ -11,7 +11,7 @@
 
 namespace coldstream::cuda {
 
-// choices[i]: ChoiceOf(keys[i]), or {-infinity, -1} for kNoChoice.
+// choices[i]: what keys[i] is of, or LogitChoice{} for kNoChoice.
 Status LogitChoices(const LogitKey* keys, int64_t n, LogitChoice* choices,
                     Stream* stream);
 

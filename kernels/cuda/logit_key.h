@@ -7,11 +7,8 @@
 #ifndef COLDSTREAM_KERNELS_CUDA_LOGIT_KEY_H_
 #define COLDSTREAM_KERNELS_CUDA_LOGIT_KEY_H_
 
-#include <bit>
 #include <cstdint>
 #include <limits>
-
-#include "kernels/best_logits.h"
 
 namespace coldstream::cuda {
 
@@ -21,14 +18,6 @@ static_assert(sizeof(LogitKey) == sizeof(uint64_t));
 
 inline constexpr LogitKey kNoChoice = 0;
 inline constexpr int32_t kNoBadLogit = std::numeric_limits<int32_t>::max();
-
-// Of a key that is not kNoChoice.
-inline LogitChoice ChoiceOf(LogitKey key) {
-  const uint32_t ordered = static_cast<uint32_t>(key >> 32);
-  const uint32_t bits = ordered >> 31 != 0 ? ordered ^ 0x80000000u : ~ordered;
-  return {std::bit_cast<float>(bits),
-          static_cast<int32_t>(~static_cast<uint32_t>(key))};
-}
 
 }  // namespace coldstream::cuda
 

@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/cuda/arg_max.h"
+#include "kernels/cuda/logit_key.cuh"
 #include "tests/kernels/cuda/random_floats.h"
 #include "tests/simt/immediate_stream.h"
 #include "tests/simt/lane_order.h"
