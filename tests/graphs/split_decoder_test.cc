@@ -18,6 +18,7 @@
 #include "graphs/decoder.h"
 #include "tests/support/deferred_device.h"
 #include "tests/support/queued_pass_ops.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
@@ -253,11 +254,6 @@ class Rig {
   KvSequence sequences_[2];
   int32_t next_id_ = 0;
 };
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 constexpr int64_t kLayers = 3;
 

@@ -17,11 +17,9 @@
 #include "runtime/engine.h"
 #include "runtime/model.h"
 #include "runtime/session.h"
-#include "scheduler/memory_plan.h"
+#include "tests/runtime/tiny_engine_test.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/temp_dir.h"
-#include "tests/support/tiny_model.h"
 
 namespace coldstream {
 namespace {
@@ -30,39 +28,8 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-class BatcherTest : public ::testing::Test {
+class BatcherTest : public TinyEngineTest {
  protected:
-  void SetUp() override {
-    path_ = dir_.Path("model.gguf");
-    ASSERT_THAT(WriteTinyModel(path_, {.layers = 3}), IsOk());
-    auto model = Model::Open({.path = path_});
-    ASSERT_THAT(model.status(), IsOk());
-    model_ = *model;
-  }
-
-  EngineOptions Options() const {
-    EngineOptions options;
-    options.ram_bytes = uint64_t{1} << 30;
-    options.context = 256;
-    options.batch_tokens = 64;
-    options.max_sequences = 8;
-    options.threads = 2;
-    return options;
-  }
-  std::unique_ptr<Engine> NewEngine(const EngineOptions& options) const {
-    auto engine = Engine::Create(model_, options);
-    EXPECT_THAT(engine.status(), IsOk());
-    return *std::move(engine);
-  }
-  // Every unit but the pinned one is cold.
-  EngineOptions Streamed(EngineOptions options) const {
-    options.prefetch_depth = 2;
-    const auto engine = NewEngine(options);
-    options.ram_bytes =
-        LeastBudget(model_->weights().units, engine->plan().fixed, 2);
-    return options;
-  }
-
   Request RandomRequest(std::mt19937* random) const {
     const auto below = [&](int64_t n) {
       return static_cast<int64_t>((*random)() % static_cast<uint64_t>(n));
@@ -111,10 +78,6 @@ class BatcherTest : public ::testing::Test {
                                           y.best.begin(), y.best.end(), same);
                       });
   }
-
-  TempDir dir_;
-  std::string path_;
-  std::shared_ptr<const Model> model_;
 };
 
 TEST_F(BatcherTest, EveryRequestComesOutAsAloneInAnyCompany) {

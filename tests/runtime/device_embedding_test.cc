@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/deferred_engine.h"
+#include "tests/support/named_budget.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 
@@ -28,14 +29,18 @@ class DeviceEmbeddingTest : public ::testing::Test {
     model_ = *model;
   }
 
-  // The vectors of texts of several lengths and poolings, among requests that
-  // answer and so want logits in the same passes.
-  std::vector<std::vector<float>> Vectors(EngineOptions options) const {
+  StatusOr<std::unique_ptr<Engine>> Create(EngineOptions options) const {
     options.context = 64;
     options.batch_tokens = 16;
     options.max_sequences = 4;
     options.prefetch_depth = 2;
-    auto engine = Engine::Create(model_, options);
+    return Engine::Create(model_, options);
+  }
+
+  // The vectors of texts of several lengths and poolings, among requests that
+  // answer and so want logits in the same passes.
+  std::vector<std::vector<float>> Vectors(const EngineOptions& options) const {
+    auto engine = Create(options);
     EXPECT_THAT(engine.status(), IsOk());
     if (!engine.ok()) return {};
     std::vector<std::future<RequestResult>> futures;
@@ -59,19 +64,8 @@ class DeviceEmbeddingTest : public ::testing::Test {
 
   // As many weights as possible are uploaded in each pass.
   EngineOptions WithLeastMemory(EngineOptions options) const {
-    const auto refused = [&](EngineOptions tried) {
-      tried.vram_bytes = 1;
-      tried.context = 64;
-      tried.batch_tokens = 16;
-      tried.max_sequences = 4;
-      tried.prefetch_depth = 2;
-      return Engine::Create(model_, tried).status().ToString();
-    };
-    const std::string text = refused(options);
-    const size_t at = text.find("--vram ");
-    EXPECT_NE(at, std::string::npos) << text;
-    if (at != std::string::npos)
-      options.vram_bytes = std::stoull(text.substr(at + 7)) * kMiB;
+    options.vram_bytes = 1;
+    options.vram_bytes = NamedBudget(Create(options).status(), "--vram");
     return options;
   }
 

@@ -11,6 +11,7 @@
 #include "base/byte_units.h"
 #include "runtime/engine_plan.h"
 #include "tests/support/deferred_engine.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <fstream>
@@ -19,12 +17,11 @@
 #include "kernels/ops.h"
 #include "runtime/engine.h"
 #include "runtime/model.h"
-#include "scheduler/memory_plan.h"
+#include "tests/runtime/tiny_engine_test.h"
 #include "tests/support/golden_hidden.h"
 #include "tests/support/golden_models.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/temp_dir.h"
-#include "tests/support/tiny_model.h"
 
 namespace coldstream {
 namespace {
@@ -40,13 +37,6 @@ Request Embedding(std::vector<TokenId> tokens, Pooling pooling,
   request.generate.prompt = std::move(tokens);
   request.embed = EmbedOptions{.pooling = pooling, .length = length};
   return request;
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  const auto same = [](float x, float y) {
-    return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
-  };
-  return std::ranges::equal(a, b, same);
 }
 
 EngineOptions OnCpu(Isa isa) {
@@ -116,36 +106,8 @@ TEST(EmbeddingTest, TheyAreWhatTheHeadOfTheSameEngineTakes) {
   FAIL() << "there is no llama.f32.gguf";
 }
 
-class TinyEmbeddingTest : public ::testing::Test {
+class TinyEmbeddingTest : public TinyEngineTest {
  protected:
-  void SetUp() override {
-    path_ = dir_.Path("model.gguf");
-    Open({.layers = 3});
-  }
-  void Open(const TinyModelOptions& tiny) {
-    ASSERT_THAT(WriteTinyModel(path_, tiny), IsOk());
-    Reopen();
-  }
-  void Reopen() {
-    auto model = Model::Open({.path = path_});
-    ASSERT_THAT(model.status(), IsOk());
-    model_ = *model;
-  }
-
-  static EngineOptions Options() {
-    EngineOptions options;
-    options.ram_bytes = kGiB;
-    options.context = 256;
-    options.batch_tokens = 64;
-    options.max_sequences = 8;
-    options.threads = 2;
-    return options;
-  }
-  std::unique_ptr<Engine> NewEngine(const EngineOptions& options) const {
-    auto engine = Engine::Create(model_, options);
-    EXPECT_THAT(engine.status(), IsOk());
-    return *std::move(engine);
-  }
   RequestResult Run(const Request& request, const EngineOptions& options) {
     return NewEngine(options)->Submit(request)->get();
   }
@@ -169,10 +131,6 @@ class TinyEmbeddingTest : public ::testing::Test {
     ASSERT_TRUE(file.good());
     Reopen();
   }
-
-  TempDir dir_;
-  std::string path_;
-  std::shared_ptr<const Model> model_;
 };
 
 TEST_F(TinyEmbeddingTest, TheMeanIsThatOfEveryTokensState) {
@@ -242,9 +200,7 @@ TEST_F(TinyEmbeddingTest, EachComesOutAsAloneInAnyCompanyChunksAndMemory) {
   settings[1].kv_tokens = 5 * 64;  // they have to make room
   settings[2].max_sequences = 1;
   settings[2].batch_tokens = 7;
-  settings[3].prefetch_depth = 2;  // every unit but the pinned one is cold
-  settings[3].ram_bytes = LeastBudget(model_->weights().units,
-                                      NewEngine(settings[3])->plan().fixed, 2);
+  settings[3] = Streamed(settings[3]);
   int64_t put_back = 0, reused = 0;
   for (const EngineOptions& options : settings) {
     const auto engine = NewEngine(options);

@@ -17,6 +17,7 @@
 #include "scheduler/split_model.h"
 #include "tests/support/deferred_engine.h"
 #include "tests/support/faulty_backend.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tiny_model.h"
 

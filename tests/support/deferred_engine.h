@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "runtime/engine.h"
 #include "tests/support/deferred_device.h"
 #include "tests/support/golden_models.h"
+#include "tests/support/named_budget.h"
 #include "tests/support/queued_pass_ops.h"
 #include "tests/support/status_matchers.h"
 
@@ -65,12 +65,7 @@ inline uint64_t LeastBudgetOf(const Golden& golden, EngineOptions options,
                               const std::string& flag,
                               uint64_t EngineOptions::*budget) {
   options.*budget = 1;
-  const std::string error =
-      EvaluateSmallUnits(golden, options, 1).status().ToString();
-  const size_t at = error.find(flag + " ");
-  EXPECT_NE(at, std::string::npos) << error;
-  if (at == std::string::npos) return 0;
-  return std::stoull(error.substr(at + flag.size() + 1)) * kMiB;
+  return NamedBudget(EvaluateSmallUnits(golden, options, 1).status(), flag);
 }
 
 inline Golden GoldenNamed(const std::string& file) {
@@ -78,11 +73,6 @@ inline Golden GoldenNamed(const std::string& file) {
     if (golden.file == file) return golden;
   ADD_FAILURE() << file;
   return {};
-}
-
-inline bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 }  // namespace coldstream

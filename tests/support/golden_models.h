@@ -18,6 +18,7 @@
 #include "runtime/engine.h"
 #include "runtime/model.h"
 #include "runtime/session.h"
+#include "tests/support/named_budget.h"
 
 namespace coldstream {
 
@@ -102,12 +103,8 @@ inline StatusOr<std::vector<float>> EvaluateGolden(
 inline uint64_t LeastVram(const Golden& golden, EngineOptions options,
                           uint64_t unit_bytes) {
   options.vram_bytes = 1;
-  const std::string error =
-      EvaluateGolden(golden, options, 1, unit_bytes).status().ToString();
-  const std::string flag = "--vram ";
-  const size_t at = error.find(flag);
-  EXPECT_NE(at, std::string::npos) << error;
-  return std::stoull(error.substr(at + flag.size())) * kMiB;
+  return NamedBudget(EvaluateGolden(golden, options, 1, unit_bytes).status(),
+                     "--vram");
 }
 
 inline double Nmse(const std::vector<float>& got,

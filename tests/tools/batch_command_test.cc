@@ -28,23 +28,22 @@ using ::testing::HasSubstr;
 
 class BatchCommandTest : public CommandModelTest {
  protected:
-  static std::string Completion(const std::string& id,
-                                const nlohmann::json& body) {
+  static std::string Line(const std::string& id, const char* url,
+                          const nlohmann::json& body) {
     return nlohmann::json({{"custom_id", id},
                            {"method", "POST"},
-                           {"url", "/v1/completions"},
+                           {"url", url},
                            {"body", body}})
                .dump() +
            "\n";
   }
+  static std::string Completion(const std::string& id,
+                                const nlohmann::json& body) {
+    return Line(id, "/v1/completions", body);
+  }
   static std::string Embedding(const std::string& id,
                                const nlohmann::json& body) {
-    return nlohmann::json({{"custom_id", id},
-                           {"method", "POST"},
-                           {"url", "/v1/embeddings"},
-                           {"body", body}})
-               .dump() +
-           "\n";
+    return Line(id, "/v1/embeddings", body);
   }
   // Of several kinds, greedy and seeded, with common beginnings; of each ten
   // one is an embedding.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "tests/support/same_bits.h"
 
 namespace coldstream {
 namespace {
@@ -37,11 +38,6 @@ std::vector<float> Floats() {
     if (std::isfinite(value)) values.push_back(value);
   }
   return values;
-}
-
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 TEST(EmbeddingsTextTest, NumbersReadBackAsTheSameFloats) {
