@@ -146,6 +146,7 @@ void Batcher::EndCancelled() {
     cancelled.swap(cancelled_);
   }
   if (cancelled.empty()) return;
+  TakeSubmitted();  // what is cancelled may be among them
   std::vector<ActiveRequest*> ended;
   for (const auto& [state, request] : active_)
     if (cancelled.contains(request->id())) ended.push_back(request.get());

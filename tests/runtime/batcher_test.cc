@@ -283,6 +283,29 @@ TEST_F(BatcherTest, ACancelledRequestEndsAndTheOthersGoOn) {
   EXPECT_THAT(second->get().generated.tokens, SizeIs(30));
 }
 
+// The engine's thread is in the callback, so it has not yet looked at what is
+// submitted there.
+TEST_F(BatcherTest, ARequestIsCancelledAlsoBeforeItIsLookedAt) {
+  const auto engine = NewEngine(Options());
+  Request request;
+  request.generate.prompt = {72, 101};
+  request.generate.max_tokens = 5;
+  request.generate.ignore_end_of_generation = true;
+  std::promise<RequestResult> second;
+  const auto id = engine->Submit(
+      request, {.on_text = {}, .on_done = [&](RequestResult) {
+                  const auto next = engine->TrySubmit(
+                      request, {.on_text = {}, .on_done = [&](RequestResult r) {
+                                  second.set_value(std::move(r));
+                                }});
+                  ASSERT_THAT(next.status(), IsOk());
+                  engine->Cancel(*next);
+                }});
+  ASSERT_THAT(id.status(), IsOk());
+  EXPECT_EQ(second.get_future().get().status.code(),
+            absl::StatusCode::kCancelled);
+}
+
 TEST_F(BatcherTest, AReaderThatStopsOrThrowsEndsItsRequestAlone) {
   const auto engine = NewEngine(Options());
   Request request;
