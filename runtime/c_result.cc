@@ -3,11 +3,12 @@
 #include <string>
 #include <utility>
 
-#include "runtime/c_structs.h"
+#include "runtime/c_error.h"
 
 struct coldstream_result {
   coldstream::RequestResult own;
   std::string message;
+  coldstream::CResultKind kind;
 };
 
 namespace coldstream {
@@ -25,9 +26,13 @@ const TokenScore* ScoreAt(const coldstream_result* result, size_t index) {
 
 }  // namespace
 
-coldstream_result* NewCResult(RequestResult result) {
+CResultKind KindOf(const Request& request) {
+  return request.embed ? CResultKind::kEmbedding : CResultKind::kText;
+}
+
+coldstream_result* NewCResult(RequestResult result, CResultKind kind) {
   std::string message = result.status.ok() ? "" : MessageOf(result.status);
-  return new coldstream_result{std::move(result), std::move(message)};
+  return new coldstream_result{std::move(result), std::move(message), kind};
 }
 
 }  // namespace coldstream
@@ -50,9 +55,9 @@ size_t coldstream_result_text_bytes(const coldstream_result* result) {
 }
 
 const char* coldstream_result_finish(const coldstream_result* result) {
-  return result == nullptr
-             ? ""
-             : coldstream::FinishReasonName(result->own.generated.finish);
+  if (result == nullptr || result->kind != coldstream::CResultKind::kText)
+    return "";
+  return coldstream::FinishReasonName(result->own.generated.finish);
 }
 
 size_t coldstream_result_prompt_tokens(const coldstream_result* result) {
@@ -87,6 +92,29 @@ coldstream_code coldstream_result_score(const coldstream_result* result,
   *token = found.id;
   *logprob = found.log_probability;
   return COLDSTREAM_OK;
+}
+
+coldstream_code coldstream_result_embedding(const coldstream_result* result,
+                                            const float** values, size_t* count,
+                                            coldstream_error* error) {
+  using coldstream::Report;
+  if (values != nullptr) *values = nullptr;
+  if (count != nullptr) *count = 0;
+  if (result == nullptr || values == nullptr || count == nullptr) {
+    return Report(COLDSTREAM_INVALID_ARGUMENT,
+                  "result_embedding: result, values or count is NULL", error);
+  }
+  if (result->kind != coldstream::CResultKind::kEmbedding) {
+    return Report(COLDSTREAM_FAILED_PRECONDITION,
+                  "the result is of a text: coldstream_embed gives embeddings",
+                  error);
+  }
+  const coldstream::RequestResult& own = result->own;
+  if (own.status.ok()) {
+    *values = own.embedding.data();
+    *count = own.embedding.size();
+  }
+  return Report(own.status, error);
 }
 
 void coldstream_result_free(coldstream_result* result) { delete result; }

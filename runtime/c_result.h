@@ -7,8 +7,12 @@
 
 namespace coldstream {
 
+enum class CResultKind { kText, kEmbedding };
+// Of what will come of it.
+CResultKind KindOf(const Request& request);
+
 // Freed by coldstream_result_free.
-coldstream_result* NewCResult(RequestResult result);
+coldstream_result* NewCResult(RequestResult result, CResultKind kind);
 
 }  // namespace coldstream
 

@@ -1,11 +1,48 @@
 #include "runtime/c_structs.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/prompt_tokens.h"
 
 namespace coldstream {
+namespace {
+
+// A text, up to its NUL if `bytes` is 0, or tokens as they are.
+StatusOr<std::vector<TokenId>> IdsOf(const char* text, size_t bytes,
+                                     bool parse_special, const int32_t* tokens,
+                                     size_t token_count,
+                                     const Tokenizer& tokenizer) {
+  if (text != nullptr) {
+    return PromptTokens(
+        tokenizer,
+        bytes > 0 ? std::string_view(text, bytes) : std::string_view(text),
+        parse_special ? SpecialTokens::kParse : SpecialTokens::kAsText);
+  }
+  if (tokens == nullptr)
+    return absl::InvalidArgumentError("request: neither text nor tokens");
+  return std::vector<TokenId>(tokens, tokens + token_count);
+}
+
+StatusOr<std::optional<Pooling>> PoolingOf(int32_t pooling) {
+  switch (pooling) {
+    case COLDSTREAM_POOLING_MODEL:
+      return std::optional<Pooling>();
+    case COLDSTREAM_POOLING_MEAN:
+      return std::optional(Pooling::kMean);
+    case COLDSTREAM_POOLING_LAST:
+      return std::optional(Pooling::kLast);
+    case COLDSTREAM_POOLING_CLS:
+      return std::optional(Pooling::kCls);
+    default:
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "pooling: expected a coldstream_pooling, got %d", pooling));
+  }
+}
+
+}  // namespace
 
 StatusOr<CEngineOptions> EngineOptionsOf(const coldstream_options& options) {
   CEngineOptions own;
@@ -35,21 +72,10 @@ StatusOr<Request> RequestOf(const coldstream_request& request,
                             const Tokenizer& tokenizer) {
   Request own;
   GenerateRequest& generate = own.generate;
-  if (request.prompt != nullptr) {
-    const std::string_view text =
-        request.prompt_bytes > 0
-            ? std::string_view(request.prompt, request.prompt_bytes)
-            : std::string_view(request.prompt);
-    generate.prompt =
-        PromptTokens(tokenizer, text,
-                     request.parse_special != 0 ? SpecialTokens::kParse
-                                                : SpecialTokens::kAsText);
-  } else if (request.tokens != nullptr) {
-    generate.prompt.assign(request.tokens,
-                           request.tokens + request.token_count);
-  } else {
-    return absl::InvalidArgumentError("request: neither prompt nor tokens");
-  }
+  ASSIGN_OR_RETURN(
+      generate.prompt,
+      IdsOf(request.prompt, request.prompt_bytes, request.parse_special != 0,
+            request.tokens, request.token_count, tokenizer));
   generate.max_tokens = request.max_tokens;
   generate.sampling = {.temperature = request.temperature,
                        .top_k = request.top_k,
@@ -71,31 +97,18 @@ StatusOr<Request> RequestOf(const coldstream_request& request,
   return own;
 }
 
-coldstream_code CodeOf(const Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return COLDSTREAM_OK;
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kOutOfRange:
-      return COLDSTREAM_INVALID_ARGUMENT;
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kPermissionDenied:
-      return COLDSTREAM_NOT_FOUND;
-    case absl::StatusCode::kResourceExhausted:
-      return COLDSTREAM_RESOURCE_EXHAUSTED;
-    case absl::StatusCode::kFailedPrecondition:
-      return COLDSTREAM_FAILED_PRECONDITION;
-    case absl::StatusCode::kCancelled:
-      return COLDSTREAM_CANCELLED;
-    case absl::StatusCode::kUnavailable:
-      return COLDSTREAM_UNAVAILABLE;
-    case absl::StatusCode::kDataLoss:
-      return COLDSTREAM_DATA_LOSS;
-    case absl::StatusCode::kUnimplemented:
-      return COLDSTREAM_UNIMPLEMENTED;
-    default:
-      return COLDSTREAM_INTERNAL;
-  }
+StatusOr<Request> EmbeddingRequestOf(
+    const coldstream_embedding_request& request, const Tokenizer& tokenizer) {
+  Request own;
+  ASSIGN_OR_RETURN(
+      own.generate.prompt,
+      IdsOf(request.text, request.text_bytes, request.parse_special != 0,
+            request.tokens, request.token_count, tokenizer));
+  EmbedOptions& embed = own.embed.emplace();
+  ASSIGN_OR_RETURN(embed.pooling, PoolingOf(request.pooling));
+  embed.length =
+      request.normalize != 0 ? VectorLength::kOne : VectorLength::kAsItIs;
+  return own;
 }
 
 }  // namespace coldstream

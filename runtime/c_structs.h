@@ -6,6 +6,7 @@
 #define COLDSTREAM_RUNTIME_C_STRUCTS_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -22,10 +23,10 @@ namespace coldstream {
 // `given` may be null: all defaults. Errors: InvalidArgument (a size that no
 // version has: `name`_init was not called).
 template <typename Struct>
-StatusOr<Struct> FromCaller(const Struct* given, void (*init)(Struct*),
+StatusOr<Struct> FromCaller(const Struct* given, void (*init)(Struct*, size_t),
                             const char* name) {
   Struct own;
-  init(&own);
+  init(&own, sizeof(own));
   if (given == nullptr) return own;
   const uint32_t size = given->size;
   if (size < sizeof(uint32_t) + sizeof(void*) || size > (uint32_t{1} << 16)) {
@@ -45,8 +46,8 @@ StatusOr<CEngineOptions> EngineOptionsOf(const coldstream_options& options);
 // Errors: InvalidArgument.
 StatusOr<Request> RequestOf(const coldstream_request& request,
                             const Tokenizer& tokenizer);
-
-coldstream_code CodeOf(const Status& status);
+StatusOr<Request> EmbeddingRequestOf(
+    const coldstream_embedding_request& request, const Tokenizer& tokenizer);
 
 }  // namespace coldstream
 

@@ -14,6 +14,15 @@
  *   if (coldstream_generate(engine, &request, &result, &error) == 0)
  *     puts(coldstream_result_text(result));
  *   coldstream_result_free(result);
+ *   coldstream_embedding_request text;
+ *   coldstream_embedding_request_init(&text);
+ *   text.text = "Paris";
+ *   const float* values;
+ *   size_t count;
+ *   if (coldstream_embed(engine, &text, &result, &error) == 0 &&
+ *       coldstream_result_embedding(result, &values, &count, &error) == 0)
+ *     store(values, count);
+ *   coldstream_result_free(result);
  *   coldstream_close(engine, NULL);
  *
  * Every function that can fail returns a code, COLDSTREAM_OK (0) if all is
@@ -23,11 +32,13 @@
  * behaviour.
  *
  * Structs begin with their size, which *_init fills in with all defaults: a
- * program built against an older header keeps working.
+ * program built against an older header keeps working, and what a newer header
+ * has beyond is ignored. *_init are macros, so that it is the caller's size; a
+ * language without them calls *_init_sized.
  *
  * Threads: every function may be called from any thread. Callbacks come on a
- * thread of the engine, which waits for them; in one, close, drain and generate
- * are COLDSTREAM_FAILED_PRECONDITION.
+ * thread of the engine, which waits for them; in one, close, drain, generate
+ * and embed are COLDSTREAM_FAILED_PRECONDITION.
  * Strings are UTF-8. Sizes are bytes. */
 #ifndef COLDSTREAM_RUNTIME_COLDSTREAM_H_
 #define COLDSTREAM_RUNTIME_COLDSTREAM_H_
@@ -39,15 +50,17 @@
 extern "C" {
 #endif
 
-#define COLDSTREAM_API_VERSION 1
+/* 2: embeddings. */
+#define COLDSTREAM_API_VERSION 2
 
 typedef enum coldstream_code {
   COLDSTREAM_OK = 0,
   COLDSTREAM_INVALID_HANDLE = 1,
   COLDSTREAM_INVALID_ARGUMENT = 2,
   COLDSTREAM_NOT_FOUND = 3,
-  COLDSTREAM_RESOURCE_EXHAUSTED = 4,  /* memory; a full queue */
-  COLDSTREAM_FAILED_PRECONDITION = 5, /* a changed model file; see Threads */
+  COLDSTREAM_RESOURCE_EXHAUSTED = 4, /* memory; a full queue */
+  /* A changed model file; the wrong kind of result; see Threads. */
+  COLDSTREAM_FAILED_PRECONDITION = 5,
   COLDSTREAM_CANCELLED = 6,
   COLDSTREAM_UNAVAILABLE = 7, /* a device or I/O backend that is not there */
   COLDSTREAM_DATA_LOSS = 8,   /* a damaged or unreadable file */
@@ -100,6 +113,25 @@ typedef struct coldstream_request {
   int32_t echo;     /* with logprobs: scores of the prompt too */
 } coldstream_request;
 
+/* How the hidden states of a text's tokens become one vector. */
+typedef enum coldstream_pooling {
+  COLDSTREAM_POOLING_MODEL = 0, /* what the model's file says, else the mean */
+  COLDSTREAM_POOLING_MEAN = 1,
+  COLDSTREAM_POOLING_LAST = 2, /* the last token's */
+  COLDSTREAM_POOLING_CLS = 3   /* the first token's */
+} coldstream_pooling;
+
+typedef struct coldstream_embedding_request {
+  uint32_t size;
+  int32_t pooling;       /* a coldstream_pooling */
+  const char* text;      /* or NULL: tokens */
+  size_t text_bytes;     /* of text; 0: up to its NUL */
+  const int32_t* tokens; /* used as they are */
+  size_t token_count;
+  int32_t parse_special; /* control tokens written in the text count as such */
+  int32_t normalize;     /* divided by its L2 norm (the default); 0: as it is */
+} coldstream_embedding_request;
+
 /* What came of a request; owned by whoever got it. */
 typedef struct coldstream_result coldstream_result;
 
@@ -134,10 +166,32 @@ typedef struct coldstream_stats {
 /* "0.1.0". */
 const char* coldstream_version(void);
 
-void coldstream_options_init(coldstream_options* options);
-void coldstream_request_init(coldstream_request* request);
-void coldstream_callbacks_init(coldstream_callbacks* callbacks);
-void coldstream_stats_init(coldstream_stats* stats);
+/* Fill in a struct of `size` bytes, whatever header it is from. NULL is left
+ * alone. */
+void coldstream_options_init_sized(coldstream_options* options, size_t size);
+void coldstream_request_init_sized(coldstream_request* request, size_t size);
+void coldstream_embedding_request_init_sized(
+    coldstream_embedding_request* request, size_t size);
+void coldstream_callbacks_init_sized(coldstream_callbacks* callbacks,
+                                     size_t size);
+void coldstream_stats_init_sized(coldstream_stats* stats, size_t size);
+
+#define coldstream_options_init(options) \
+  coldstream_options_init_sized((options), sizeof(*(options)))
+#define coldstream_request_init(request) \
+  coldstream_request_init_sized((request), sizeof(*(request)))
+#define coldstream_embedding_request_init(request) \
+  coldstream_embedding_request_init_sized((request), sizeof(*(request)))
+#define coldstream_callbacks_init(callbacks) \
+  coldstream_callbacks_init_sized((callbacks), sizeof(*(callbacks)))
+#define coldstream_stats_init(stats) \
+  coldstream_stats_init_sized((stats), sizeof(*(stats)))
+
+/* For programs built against version 1: they fill in the fields it had. */
+void(coldstream_options_init)(coldstream_options* options);
+void(coldstream_request_init)(coldstream_request* request);
+void(coldstream_callbacks_init)(coldstream_callbacks* callbacks);
+void(coldstream_stats_init)(coldstream_stats* stats);
 
 /* `options` may be NULL. */
 coldstream_code coldstream_open(const char* path,
@@ -175,11 +229,22 @@ coldstream_code coldstream_generate(coldstream_engine engine,
                                     const coldstream_request* request,
                                     coldstream_result** result,
                                     coldstream_error* error);
+/* As coldstream_submit and coldstream_generate, for one vector in place of an
+ * answer; on_text is not called. */
+coldstream_code coldstream_submit_embedding(
+    coldstream_engine engine, const coldstream_embedding_request* request,
+    const coldstream_callbacks* callbacks, uint64_t* id,
+    coldstream_error* error);
+coldstream_code coldstream_embed(coldstream_engine engine,
+                                 const coldstream_embedding_request* request,
+                                 coldstream_result** result,
+                                 coldstream_error* error);
 coldstream_code coldstream_get_stats(coldstream_engine engine,
                                      coldstream_stats* stats,
                                      coldstream_error* error);
 
-/* Of a NULL result: an error, "", 0. Pointers are valid until it is freed. */
+/* Of a NULL result: an error, "", 0. Pointers are valid until it is freed. An
+ * embedding has no text, finish, tokens and scores: "", 0. */
 coldstream_code coldstream_result_code(const coldstream_result* result);
 const char* coldstream_result_message(const coldstream_result* result);
 const char* coldstream_result_text(const coldstream_result* result);
@@ -195,6 +260,11 @@ size_t coldstream_result_score_count(const coldstream_result* result);
 coldstream_code coldstream_result_score(const coldstream_result* result,
                                         size_t index, size_t best,
                                         int32_t* token, double* logprob);
+/* The vector: as many floats as the model's hidden states have. Of a request
+ * that failed its error; of a text COLDSTREAM_FAILED_PRECONDITION. */
+coldstream_code coldstream_result_embedding(const coldstream_result* result,
+                                            const float** values, size_t* count,
+                                            coldstream_error* error);
 void coldstream_result_free(coldstream_result* result); /* NULL is fine */
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-// The functions of coldstream.h but for those of results (c_result.cc).
-#include <cstdio>
+// The functions of coldstream.h that have to do with engines; c_init.cc has
+// those of structs, c_result.cc those of results.
 #include <exception>
 #include <future>
 #include <memory>
@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/c_error.h"
 #include "runtime/c_handles.h"
 #include "runtime/c_result.h"
 #include "runtime/c_structs.h"
@@ -27,18 +28,6 @@ class CallbackScope {
   CallbackScope(const CallbackScope&) = delete;
   CallbackScope& operator=(const CallbackScope&) = delete;
 };
-
-coldstream_code Report(coldstream_code code, const std::string& message,
-                       coldstream_error* error) {
-  if (error == nullptr) return code;
-  error->code = code;
-  std::snprintf(error->message, sizeof(error->message), "%s", message.c_str());
-  return code;
-}
-
-coldstream_code Report(const Status& status, coldstream_error* error) {
-  return Report(CodeOf(status), status.ok() ? "" : MessageOf(status), error);
-}
 
 // Runs `body`, which returns a Status; nothing it throws goes further.
 template <typename Body>
@@ -76,8 +65,9 @@ Status Open(const char* path, const coldstream_options* given,
             coldstream_engine* engine) {
   if (path == nullptr || engine == nullptr)
     return absl::InvalidArgumentError("open: path or engine is NULL");
-  ASSIGN_OR_RETURN(const coldstream_options options,
-                   FromCaller(given, &coldstream_options_init, "options"));
+  ASSIGN_OR_RETURN(
+      const coldstream_options options,
+      FromCaller(given, &coldstream_options_init_sized, "options"));
   ASSIGN_OR_RETURN(CEngineOptions own, EngineOptionsOf(options));
   ASSIGN_OR_RETURN(auto model, Model::Open({.path = path}));
   ASSIGN_OR_RETURN(OpenedDevice device, OpenComputeDevice(own.device));
@@ -92,8 +82,33 @@ Status Open(const char* path, const coldstream_options* given,
   return absl::OkStatus();
 }
 
+// A request that C made, as ours.
+StatusOr<Request> Own(const OpenEngine& open, const coldstream_request* given) {
+  if (given == nullptr)
+    return absl::InvalidArgumentError("the request is NULL");
+  ASSIGN_OR_RETURN(
+      const coldstream_request request,
+      FromCaller(given, &coldstream_request_init_sized, "request"));
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer,
+                   open.engine->model().tokenizer());
+  return RequestOf(request, *tokenizer);
+}
+
+StatusOr<Request> Own(const OpenEngine& open,
+                      const coldstream_embedding_request* given) {
+  if (given == nullptr)
+    return absl::InvalidArgumentError("the request is NULL");
+  ASSIGN_OR_RETURN(const coldstream_embedding_request request,
+                   FromCaller(given, &coldstream_embedding_request_init_sized,
+                              "embedding_request"));
+  ASSIGN_OR_RETURN(const Tokenizer* tokenizer,
+                   open.engine->model().tokenizer());
+  return EmbeddingRequestOf(request, *tokenizer);
+}
+
 // What the engine calls, for a C caller's callbacks.
-RequestCallbacks CallbacksOf(const coldstream_callbacks& callbacks) {
+RequestCallbacks CallbacksOf(const coldstream_callbacks& callbacks,
+                             CResultKind kind) {
   RequestCallbacks own;
   if (callbacks.on_text != nullptr) {
     own.on_text = [callbacks](std::string_view text) {
@@ -101,51 +116,61 @@ RequestCallbacks CallbacksOf(const coldstream_callbacks& callbacks) {
       return callbacks.on_text(text.data(), text.size(), callbacks.user) == 0;
     };
   }
-  own.on_done = [callbacks](RequestResult result) {
+  own.on_done = [callbacks, kind](RequestResult result) {
     const CallbackScope scope;
     if (callbacks.on_done != nullptr)
-      callbacks.on_done(NewCResult(std::move(result)), callbacks.user);
+      callbacks.on_done(NewCResult(std::move(result), kind), callbacks.user);
   };
   return own;
 }
 
-Status Submit(OpenEngine& open, const coldstream_request* given,
-              const coldstream_callbacks* given_callbacks, uint64_t* id) {
-  if (given == nullptr)
-    return absl::InvalidArgumentError("submit: request is NULL");
-  ASSIGN_OR_RETURN(const coldstream_request request,
-                   FromCaller(given, &coldstream_request_init, "request"));
+Status Submit(OpenEngine& open, Request request,
+              const coldstream_callbacks* given, uint64_t* id) {
   ASSIGN_OR_RETURN(
       const coldstream_callbacks callbacks,
-      FromCaller(given_callbacks, &coldstream_callbacks_init, "callbacks"));
-  Engine& engine = *open.engine;
-  ASSIGN_OR_RETURN(const Tokenizer* tokenizer, engine.model().tokenizer());
-  ASSIGN_OR_RETURN(Request own, RequestOf(request, *tokenizer));
-  RequestCallbacks own_callbacks = CallbacksOf(callbacks);
+      FromCaller(given, &coldstream_callbacks_init_sized, "callbacks"));
+  RequestCallbacks own = CallbacksOf(callbacks, KindOf(request));
   ASSIGN_OR_RETURN(
       const RequestId submitted,
-      in_callback ? engine.TrySubmit(std::move(own), std::move(own_callbacks))
-                  : engine.Submit(std::move(own), std::move(own_callbacks)));
+      in_callback ? open.engine->TrySubmit(std::move(request), std::move(own))
+                  : open.engine->Submit(std::move(request), std::move(own)));
   if (id != nullptr) *id = submitted;
   return absl::OkStatus();
 }
 
-Status Generate(OpenEngine& open, const coldstream_request* given,
-                coldstream_result** result) {
-  if (given == nullptr || result == nullptr)
-    return absl::InvalidArgumentError("generate: request or result is NULL");
-  RETURN_IF_ERROR(RefuseInCallback("coldstream_generate"));
-  ASSIGN_OR_RETURN(const coldstream_request request,
-                   FromCaller(given, &coldstream_request_init, "request"));
-  ASSIGN_OR_RETURN(const Tokenizer* tokenizer,
-                   open.engine->model().tokenizer());
-  ASSIGN_OR_RETURN(Request own, RequestOf(request, *tokenizer));
+Status Run(OpenEngine& open, Request request, coldstream_result** result) {
+  const CResultKind kind = KindOf(request);
   ASSIGN_OR_RETURN(std::future<RequestResult> future,
-                   open.engine->Submit(std::move(own)));
+                   open.engine->Submit(std::move(request)));
   RequestResult ended = future.get();
   const Status status = ended.status;
-  *result = NewCResult(std::move(ended));
+  *result = NewCResult(std::move(ended), kind);
   return status;
+}
+
+// Those of texts and of embeddings alike.
+template <typename CRequest>
+coldstream_code SubmitGiven(coldstream_engine engine, const CRequest* request,
+                            const coldstream_callbacks* callbacks, uint64_t* id,
+                            coldstream_error* error) {
+  return WithEngine(engine, error, [&](OpenEngine& open) -> Status {
+    ASSIGN_OR_RETURN(Request own, Own(open, request));
+    return Submit(open, std::move(own), callbacks, id);
+  });
+}
+
+template <typename CRequest>
+coldstream_code RunGiven(coldstream_engine engine, const CRequest* request,
+                         coldstream_result** result, const char* function,
+                         coldstream_error* error) {
+  if (result != nullptr) *result = nullptr;
+  return WithEngine(engine, error, [&](OpenEngine& open) -> Status {
+    if (result == nullptr)
+      return absl::InvalidArgumentError("the place for the result is NULL");
+    RETURN_IF_ERROR(RefuseInCallback(function));
+    ASSIGN_OR_RETURN(Request own, Own(open, request));
+    return Run(open, std::move(own), result);
+  });
 }
 
 Status Tokenize(OpenEngine& open, const char* text, size_t bytes,
@@ -169,7 +194,7 @@ Status FillStats(const OpenEngine& open, coldstream_stats* given) {
   if (given == nullptr)
     return absl::InvalidArgumentError("get_stats: stats is NULL");
   ASSIGN_OR_RETURN(coldstream_stats stats,
-                   FromCaller(given, &coldstream_stats_init, "stats"));
+                   FromCaller(given, &coldstream_stats_init_sized, "stats"));
   const BatchStats batch = open.engine->batch_stats();
   const EngineStats engine = open.engine->stats();
   stats.submitted = batch.submitted;
@@ -196,39 +221,6 @@ Status FillStats(const OpenEngine& open, coldstream_stats* given) {
 using namespace coldstream;  // NOLINT: the functions below are C's
 
 const char* coldstream_version(void) { return COLDSTREAM_VERSION; }
-
-void coldstream_options_init(coldstream_options* options) {
-  const EngineOptions defaults;
-  *options = {};
-  options->size = sizeof(*options);
-  options->batch_tokens = defaults.batch_tokens;
-  options->max_sequences = 8;
-  options->queue_length = defaults.queue_length;
-}
-
-void coldstream_request_init(coldstream_request* request) {
-  const GenerateRequest defaults;
-  *request = {};
-  request->size = sizeof(*request);
-  request->max_tokens = defaults.max_tokens;
-  request->temperature = defaults.sampling.temperature;
-  request->top_k = defaults.sampling.top_k;
-  request->top_p = defaults.sampling.top_p;
-  request->min_p = defaults.sampling.min_p;
-  request->repeat_penalty = defaults.sampling.repeat_penalty;
-  request->repeat_last_n = defaults.sampling.repeat_last_n;
-  request->logprobs = -1;
-}
-
-void coldstream_callbacks_init(coldstream_callbacks* callbacks) {
-  *callbacks = {};
-  callbacks->size = sizeof(*callbacks);
-}
-
-void coldstream_stats_init(coldstream_stats* stats) {
-  *stats = {};
-  stats->size = sizeof(*stats);
-}
 
 coldstream_code coldstream_open(const char* path,
                                 const coldstream_options* options,
@@ -268,9 +260,7 @@ coldstream_code coldstream_submit(coldstream_engine engine,
                                   const coldstream_request* request,
                                   const coldstream_callbacks* callbacks,
                                   uint64_t* id, coldstream_error* error) {
-  return WithEngine(engine, error, [&](OpenEngine& open) {
-    return Submit(open, request, callbacks, id);
-  });
+  return SubmitGiven(engine, request, callbacks, id, error);
 }
 
 coldstream_code coldstream_cancel(coldstream_engine engine, uint64_t id,
@@ -294,10 +284,21 @@ coldstream_code coldstream_generate(coldstream_engine engine,
                                     const coldstream_request* request,
                                     coldstream_result** result,
                                     coldstream_error* error) {
-  if (result != nullptr) *result = nullptr;
-  return WithEngine(engine, error, [&](OpenEngine& open) {
-    return Generate(open, request, result);
-  });
+  return RunGiven(engine, request, result, "coldstream_generate", error);
+}
+
+coldstream_code coldstream_submit_embedding(
+    coldstream_engine engine, const coldstream_embedding_request* request,
+    const coldstream_callbacks* callbacks, uint64_t* id,
+    coldstream_error* error) {
+  return SubmitGiven(engine, request, callbacks, id, error);
+}
+
+coldstream_code coldstream_embed(coldstream_engine engine,
+                                 const coldstream_embedding_request* request,
+                                 coldstream_result** result,
+                                 coldstream_error* error) {
+  return RunGiven(engine, request, result, "coldstream_embed", error);
 }
 
 coldstream_code coldstream_get_stats(coldstream_engine engine,

@@ -37,7 +37,7 @@ if(NOT output MATCHES "[0-9]+ tokens, [1-9][0-9]* bytes read from disk")
 endif()
 
 run(${WORK_DIR}/client/generate_in_c ${WORK_DIR}/model.gguf 536870912)
-if(NOT output MATCHES "16 tokens from C")
+if(NOT output MATCHES "16 tokens from C\n256 numbers from C")
   message(FATAL_ERROR "unexpected output: ${output}")
 endif()
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "runtime/coldstream.h"
-#include "tests/support/status_matchers.h"
-#include "tests/support/temp_dir.h"
-#include "tests/support/tiny_model.h"
+#include "tests/runtime/c_engine_test.h"
 
 extern "C" long generate_in_c(const char* path, coldstream_error* error);
+extern "C" const char* generate_with_version_1(const char* path, char* text,
+                                               size_t capacity);
 
 namespace coldstream {
 namespace {
@@ -21,34 +21,8 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-class ColdstreamCTest : public ::testing::Test {
+class ColdstreamCTest : public CEngineTest {
  protected:
-  void SetUp() override {
-    path_ = dir_.Path("m.gguf");
-    ASSERT_THAT(WriteTinyModel(path_, {.layers = 2}), IsOk());
-  }
-  void TearDown() override {
-    if (engine_.id != 0) coldstream_close(engine_, nullptr);
-  }
-
-  static coldstream_options Options() {
-    coldstream_options options;
-    coldstream_options_init(&options);
-    options.device = "cpu";
-    options.ram_bytes = 1 << 30;
-    options.context = 200;
-    options.batch_tokens = 32;
-    options.max_sequences = 4;
-    options.queue_length = 4;
-    return options;
-  }
-  coldstream_engine Open() {
-    const coldstream_options options = Options();
-    EXPECT_EQ(coldstream_open(path_.c_str(), &options, &engine_, &error_),
-              COLDSTREAM_OK)
-        << error_.message;
-    return engine_;
-  }
   static coldstream_request Request(int64_t tokens = 5) {
     coldstream_request request;
     coldstream_request_init(&request);
@@ -58,11 +32,6 @@ class ColdstreamCTest : public ::testing::Test {
     request.ignore_eos = 1;
     return request;
   }
-
-  TempDir dir_;
-  std::string path_;
-  coldstream_engine engine_ = {0};
-  coldstream_error error_ = {};
 };
 
 TEST_F(ColdstreamCTest, AProgramInCGenerates) {
@@ -203,6 +172,19 @@ TEST_F(ColdstreamCTest, StructsOfOtherVersionsAreTaken) {
   EXPECT_EQ(coldstream_result_score_count(result), 0u);
   coldstream_result_free(result);
   coldstream_close(engine, nullptr);
+}
+
+TEST_F(ColdstreamCTest, AProgramOfVersion1GeneratesTheSame) {
+  char text[200] = "";
+  EXPECT_STREQ(generate_with_version_1(path_.c_str(), text, sizeof(text)),
+               nullptr);
+  const coldstream_request request = Request(7);
+  coldstream_result* result = nullptr;
+  ASSERT_EQ(coldstream_generate(Open(), &request, &result, &error_),
+            COLDSTREAM_OK);
+  EXPECT_STREQ(coldstream_result_text(result), text);
+  EXPECT_STRNE(text, "");
+  coldstream_result_free(result);
 }
 
 struct Seen {
