@@ -16,6 +16,7 @@
 #include "runtime/compute_device.h"
 #include "runtime/engine.h"
 #include "runtime/model.h"
+#include "runtime/pooling.h"
 #include "runtime/prompt_tokens.h"
 #include "runtime/python/pending.h"
 
@@ -104,6 +105,7 @@ class PyEngine {
     pending->set_id(*id);
     return pending;
   }
+  int64_t EmbeddingSize() const { return engine_->model().config().hidden; }
   void Cancel(const Pending& pending) { engine_->Cancel(pending.id()); }
 
   void Close() { engine_->Stop(); }
@@ -148,7 +150,17 @@ nb::object ResultOf(const Pending& pending) {
   fields["prompt_scores"] = ScoresOf(result->prompt_scores);
   fields["token_scores"] = ScoresOf(result->generated_scores);
   fields["seconds"] = result->seconds;
+  fields["embedding"] =
+      nb::bytes(reinterpret_cast<const char*>(result->embedding.data()),
+                result->embedding.size() * sizeof(float));
   return fields;
+}
+
+void SetEmbed(Request& request, const std::optional<std::string>& pooling,
+              bool normalize) {
+  EmbedOptions& embed = request.embed.emplace();
+  if (pooling) embed.pooling = ValueOf(ParsePooling(*pooling));
+  embed.length = normalize ? VectorLength::kOne : VectorLength::kAsItIs;
 }
 
 nb::dict StatsOf(const PyEngine& py) {
@@ -193,7 +205,9 @@ void AddRequest(nb::module_& module) {
       .def(nb::init<>())
       .def_rw("generate", &Request::generate)
       .def_rw("logprobs", &Request::logprobs)
-      .def_rw("echo", &Request::echo);
+      .def_rw("echo", &Request::echo)
+      .def("set_embed", &SetEmbed, nb::arg("pooling").none(),
+           nb::arg("normalize"));
 }
 
 void AddEngine(nb::module_& module) {
@@ -216,14 +230,15 @@ void AddEngine(nb::module_& module) {
       .def_rw("queue_length", &OpenOptions::queue_length);
   nb::class_<PyEngine>(module, "Engine")
       .def(nb::init<const OpenOptions&>(), Unlocked())
-      .def("prompt_ids", &PyEngine::PromptIds)
-      .def("encode", &PyEngine::Encode)
+      .def("prompt_ids", &PyEngine::PromptIds, Unlocked())
+      .def("encode", &PyEngine::Encode, Unlocked())
       .def("decode", &PyEngine::Decode)
       .def("try_submit", &PyEngine::TrySubmit, Unlocked())
       .def("cancel", &PyEngine::Cancel, Unlocked())
       .def("close", &PyEngine::Close, Unlocked())
       .def("stats", &StatsOf)
       .def_prop_ro("warnings", &PyEngine::warnings)
+      .def_prop_ro("embedding_size", &PyEngine::EmbeddingSize)
       .def_prop_ro("context",
                    [](const PyEngine& py) { return py.engine().context(); })
       .def_prop_ro("device", [](const PyEngine& py) {

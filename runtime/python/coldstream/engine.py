@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 import time
 import warnings
 from collections import deque
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Union
+from typing import (TYPE_CHECKING, Any, Dict, Generator, Iterable, Iterator,
+                    List, Literal, Mapping, Optional, Sequence, Tuple, Union)
 
-from coldstream import _engine
+from coldstream import _engine, vectors
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
 
 Prompt = Union[str, Sequence[int]]
 Size = Union[int, str]
@@ -18,6 +25,7 @@ Stats = Dict[str, Any]
 
 # How long Python does not look at signals.
 _GLANCE_SECONDS = 0.05
+_MOST_TOKEN = (1 << 31) - 1
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -88,10 +96,56 @@ def _scores(rows: List[List[tuple]]) -> List[TokenScore]:
     ]
 
 
-def _result(fields: Dict[str, Any]) -> Result:
+def _is_token(value: Any) -> bool:
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _token_ids(prompt: Sequence[int], name: str) -> List[int]:
+    if isinstance(prompt, (bytes, bytearray)):
+        raise TypeError(f"{name}: expected a text or token ids, got bytes")
+    try:
+        ids = [operator.index(token) for token in prompt]
+    except TypeError:
+        raise TypeError(f"{name}: expected a text or token ids, got "
+                        f"{prompt!r:.80}") from None
+    for token in ids:
+        if abs(token) > _MOST_TOKEN:
+            raise InvalidRequest("INVALID_ARGUMENT",
+                                 f"{name}: there is no token id {token}")
+    return ids
+
+
+def _text_ids(engine: "_engine.Engine", text: str, parse_special: bool,
+              name: str) -> List[int]:
+    try:
+        return engine.prompt_ids(text, parse_special)
+    except TypeError:
+        _utf8(text, name)  # if that is why
+        raise
+
+
+def _utf8(text: str, name: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest("INVALID_ARGUMENT", f"{name}: {error}") from None
+
+
+def _fields(pending: "_engine.Pending") -> Dict[str, Any]:
+    """Of one that has ended well."""
+    fields = pending.result()
     code, message = fields.pop("code"), fields.pop("message")
     if code != "OK":
         raise _error(code, message)
+    return fields
+
+
+def _result(fields: Dict[str, Any]) -> Result:
+    del fields["embedding"]
     fields["prompt_scores"] = _scores(fields["prompt_scores"])
     fields["token_scores"] = _scores(fields["token_scores"])
     return Result(**fields)
@@ -146,11 +200,14 @@ class Engine:
         beside each), echo (scores of the prompt too), parse_special (control
         tokens written in a text count as such).
         """
-        return list(self._in_order(self._requests(prompts, options)))
+        prompts, _ = self._prompts(prompts)
+        requests = self._requests(prompts, options, "prompts")
+        return [_result(fields)
+                for fields in self._in_order(requests, "prompts")]
 
     def stream(self, prompt: Prompt, **options: Any) -> Iterator[str]:
         """The answer to one prompt, in pieces of whole characters."""
-        request, = self._requests(prompt, options)
+        request, = self._requests([prompt], options, "prompts")
         return self._pieces(request)
 
     def score(self, prompts: Union[Prompt, Iterable[Prompt]], *,
@@ -159,8 +216,41 @@ class Engine:
         """Log-probabilities of each prompt's second token and all behind it."""
         options = {"max_tokens": 0, "logprobs": logprobs, "echo": True,
                    "parse_special": parse_special}
-        requests = self._requests(prompts, options)
-        return [result.prompt_scores for result in self._in_order(requests)]
+        prompts, _ = self._prompts(prompts)
+        requests = self._requests(prompts, options, "prompts")
+        return [_scores(fields["prompt_scores"])
+                for fields in self._in_order(requests, "prompts")]
+
+    def embed(self, texts: Union[Prompt, Iterable[Prompt]], *,
+              pooling: Optional[Literal["mean", "last", "cls"]] = None,
+              normalize: bool = True, parse_special: bool = False
+              ) -> "NDArray[float32]":
+        """A vector for each text, from the hidden states of its tokens.
+
+        texts: one text (or the token ids of one) gives one vector, an array
+        [embedding_size]; a list of such gives [len(texts), embedding_size], in
+        their order. The arrays are numpy's, of float32. Where numpy is not
+        installed they are lists of floats and lists of those.
+        pooling: "mean" of all tokens, the "last" or the first one's ("cls");
+        None: what the model's file says, else the mean.
+        normalize: to length 1, so that a dot product is the cosine.
+
+        A vector has the same bits in any company. A text longer than the
+        context is an InvalidRequest; nothing is cut off.
+        """
+        try:
+            _engine.Request().set_embed(pooling, normalize)
+        except _engine.EngineError as error:
+            raise _error(*error.args) from None
+        prompts, single = self._prompts(texts)
+        requests = self._requests(prompts, {"parse_special": parse_special},
+                                  "texts")
+        for request in requests:
+            request.set_embed(pooling, normalize)
+        with closing(self._in_order(requests, "texts")) as results:
+            rows = (fields["embedding"] for fields in results)
+            found = vectors.matrix(rows, len(requests), self.embedding_size)
+        return found[0] if single else found
 
     def tokenize(self, text: str, *, parse_special: bool = False) -> List[int]:
         """Ids of a text, without what is put before a prompt."""
@@ -179,6 +269,11 @@ class Engine:
     def context(self) -> int:
         """Most tokens of a prompt and its answer together."""
         return self._open().context
+
+    @property
+    def embedding_size(self) -> int:
+        """How many numbers a vector of `embed` has."""
+        return self._open().embedding_size
 
     @property
     def device(self) -> str:
@@ -202,23 +297,32 @@ class Engine:
             raise Error("FAILED_PRECONDITION", "the engine is closed")
         return self._engine
 
-    def _requests(self, prompts: Union[Prompt, Iterable[Prompt]],
-                  options: Dict[str, Any]) -> List["_engine.Request"]:
+    @staticmethod
+    def _prompts(given: Any) -> Tuple[List[Prompt], bool]:
+        """All of them, and whether it was one alone."""
+        if isinstance(given, (str, bytes, bytearray)):
+            return [given], True
+        if isinstance(given, Mapping):
+            raise TypeError("expected texts or token ids, got "
+                            f"{type(given).__name__}")
+        prompts = list(given)
+        if prompts and _is_token(prompts[0]):
+            return [prompts], True
+        return prompts, False
+
+    def _requests(self, prompts: List[Prompt], options: Dict[str, Any],
+                  name: str) -> List["_engine.Request"]:
         engine = self._open()
         options = dict(options)
         parse_special = options.pop("parse_special", False)
-        if isinstance(prompts, str):
-            prompts = [prompts]
-        else:
-            prompts = list(prompts)
-            if prompts and isinstance(prompts[0], int):
-                prompts = [prompts]
         requests = []
-        for prompt in prompts:
+        for i, prompt in enumerate(prompts):
             request = self._request(dict(options))
             generate = request.generate
-            generate.prompt = (engine.prompt_ids(prompt, parse_special)
-                               if isinstance(prompt, str) else list(prompt))
+            which = f"{name}[{i}]"
+            generate.prompt = (
+                _text_ids(engine, prompt, parse_special, which)
+                if isinstance(prompt, str) else _token_ids(prompt, which))
             request.generate = generate
             requests.append(request)
         return requests
@@ -246,15 +350,25 @@ class Engine:
             raise TypeError(f"unknown options: {', '.join(sorted(options))}")
         return request
 
-    def _in_order(self, requests: List["_engine.Request"]
-                  ) -> Iterator[Result]:
-        """Results in the order of the requests, as many under way as fit."""
+    def _in_order(self, requests: List["_engine.Request"], name: str
+                  ) -> Generator[Dict[str, Any], None, None]:
+        """Results in the order of the requests, as many under way as fit.
+
+        Of several requests an error says which it was: prompts[3].
+        """
         waiting = deque(requests)
         pending: "deque[_engine.Pending]" = deque()
         try:
             while waiting or pending:
                 while waiting:
-                    submitted = self._submit(waiting[0])
+                    try:
+                        submitted = self._submit(waiting[0])
+                    except InvalidRequest as error:
+                        if len(requests) == 1:
+                            raise
+                        i = len(requests) - len(waiting)
+                        raise InvalidRequest(
+                            error.code, f"{name}[{i}]: {error}") from None
                     if submitted is None:
                         break
                     pending.append(submitted)
@@ -262,7 +376,7 @@ class Engine:
                 if not pending:  # the queue is full of others' requests
                     time.sleep(_GLANCE_SECONDS)
                 elif pending[0].wait(_GLANCE_SECONDS, False):
-                    yield _result(pending.popleft().result())
+                    yield _fields(pending.popleft())
         finally:
             for one in pending:
                 self._cancel(one)
@@ -280,7 +394,7 @@ class Engine:
                 if text:
                     yield text
                 if done is not None:
-                    _result(done)
+                    _fields(submitted)
                     return
         finally:
             self._cancel(submitted)
