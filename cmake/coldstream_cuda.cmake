@@ -43,7 +43,8 @@ function(coldstream_cuda_sources TARGET)
   set_target_properties(${objects} PROPERTIES
     CUDA_ARCHITECTURES "${COLDSTREAM_CUDA_ARCHITECTURES}")
   target_compile_options(${objects} PRIVATE
-    --fmad=false -lineinfo -Xcompiler=-Wall,-Wextra
+    # Headers shared with the CPU have constexpr functions.
+    --expt-relaxed-constexpr --fmad=false -lineinfo -Xcompiler=-Wall,-Wextra
     $<$<BOOL:${COLDSTREAM_WERROR}>:-Werror=all-warnings>)
   target_sources(${TARGET} PRIVATE $<TARGET_OBJECTS:${objects}>)
   target_link_libraries(${TARGET} PRIVATE CUDA::cudart_static)

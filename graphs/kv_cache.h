@@ -1,7 +1,7 @@
 // Keys and values of past tokens, in paged blocks.
 //
-// A block holds kKvBlockTokens positions of one sequence in every layer, as f16
-// [kv_heads, kKvBlockTokens, dim] for keys and again for values. Sequences own
+// A block holds kKvBlockTokens positions of one sequence in every layer: tiles
+// [kv_heads] of keys and again of values (kernels/kv_type.h). Sequences own
 // lists of blocks; blocks go back to the pool when a sequence is released.
 // Layers whose attention the CPU computes beside a device have theirs in host
 // memory; the blocks have the same numbers in every layer. On the CPU memory is
@@ -31,13 +31,15 @@ class KvCache {
   // `host_layers` layers in the memory of `host`, which may be null if that is
   // 0, of the rest in the device's. `config` and the devices must outlive the
   // cache. Errors: ResourceExhausted.
-  static StatusOr<KvCache> Create(const ModelConfig& config, int64_t tokens,
-                                  Device* device, int64_t host_layers = 0,
+  static StatusOr<KvCache> Create(const ModelConfig& config, KvType type,
+                                  int64_t tokens, Device* device,
+                                  int64_t host_layers = 0,
                                   Device* host = nullptr);
   // Bytes Create takes for layers [begin, end), or for all.
-  static uint64_t BytesFor(const ModelConfig& config, int64_t tokens,
-                           int64_t begin, int64_t end);
-  static uint64_t BytesFor(const ModelConfig& config, int64_t tokens);
+  static uint64_t BytesFor(const ModelConfig& config, KvType type,
+                           int64_t tokens, int64_t begin, int64_t end);
+  static uint64_t BytesFor(const ModelConfig& config, KvType type,
+                           int64_t tokens);
 
   // Gives the sequence blocks for positions up to `length`.
   // ResourceExhausted, with nothing taken, if the pool has too few.
@@ -54,6 +56,7 @@ class KvCache {
 
  private:
   const ModelConfig* config_ = nullptr;
+  KvType type_ = KvType::kF16;
   DeviceMemory memory_;
   DeviceMemory host_memory_;
   std::vector<std::byte*> layer_base_;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/kv_rows.h"
 #include "kernels/matmul.h"
 #include "kernels/pass_ops.h"
 
@@ -128,10 +129,10 @@ class CpuPassOps final : public PassOps {
         const int block = BlocksOf(tokens_.sequence[token])[static_cast<size_t>(
             position / kKvBlockTokens)];
         const int64_t slot = position % kKvBlockTokens;
-        StoreRow(k + t * layer.kv_heads * layer.key_dim, layer.kv_heads,
-                 layer.key_dim, slot, layer.keys(block));
-        StoreRow(v + t * layer.kv_heads * layer.value_dim, layer.kv_heads,
-                 layer.value_dim, slot, layer.values(block));
+        StoreKvRow(ops_, layer.type, k + t * layer.kv_heads * layer.key_dim,
+                   layer.kv_heads, layer.key_dim, slot, layer.keys(block));
+        StoreKvRow(ops_, layer.type, v + t * layer.kv_heads * layer.value_dim,
+                   layer.kv_heads, layer.value_dim, slot, layer.values(block));
       }
     });
     return absl::OkStatus();
@@ -148,6 +149,7 @@ class CpuPassOps final : public PassOps {
     args.kv_heads = layer.kv_heads;
     args.key_dim = layer.key_dim;
     args.value_dim = layer.value_dim;
+    args.kv_type = layer.type;
     args.scale =
         static_cast<float>(1.0 / std::sqrt(static_cast<double>(layer.key_dim)));
     parallel_.For(AttentionItems(args), 1, [&](int64_t begin, int64_t end) {
@@ -187,14 +189,6 @@ class CpuPassOps final : public PassOps {
     }
   }
 
-  // from: [heads, dim], one token's, to row `slot` of a block.
-  void StoreRow(const float* from, int64_t heads, int64_t dim, int64_t slot,
-                uint16_t* block) const {
-    for (int64_t head = 0; head < heads; ++head)
-      ops_.to_f16(from + head * dim, dim,
-                  block + (head * kKvBlockTokens + slot) * dim);
-  }
-
   // The block tables of this layer as pointers: keys and values a sequence.
   void PointAtBlocks(const KvLayer& layer) {
     block_pointers_.clear();
@@ -208,7 +202,7 @@ class CpuPassOps final : public PassOps {
     for (size_t t = 0; t < attention_tokens_.size(); ++t) {
       const int32_t first =
           tokens_.block_begin[static_cast<size_t>(tokens_.sequence[t])];
-      const uint16_t* const* keys = block_pointers_.data() + first;
+      const std::byte* const* keys = block_pointers_.data() + first;
       attention_tokens_[t] = {tokens_.positions[t], keys,
                               keys + tokens_.blocks.size()};
     }
@@ -222,7 +216,7 @@ class CpuPassOps final : public PassOps {
   int first_not_finite_ = -1;
   // Scratch of Attend.
   std::vector<AttentionToken> attention_tokens_;
-  std::vector<const uint16_t*> block_pointers_;
+  std::vector<const std::byte*> block_pointers_;
 };
 
 int64_t InputRows(const PassLimits& limits) {

@@ -23,6 +23,7 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "base/tensor_view.h"
+#include "kernels/kv_type.h"
 
 namespace coldstream {
 
@@ -65,15 +66,12 @@ enum class RopePairing : uint8_t {
   kHalves,    // (i, i + d/2): GGUF "qwen2" ("neox")
 };
 
-// Tokens in one block of the KV cache, and keys in one attention tile.
-inline constexpr int64_t kKvBlockTokens = 64;
-
 // Where one token looks. Block b holds positions [64 b, 64 b + 64) of its
-// sequence, for one layer, as f16 [kv_heads, 64, dim].
+// sequence, for one layer: tiles [kv_heads] (kernels/kv_type.h).
 struct AttentionToken {
   int64_t position = 0;  // attends to keys 0..position, its own included
-  const uint16_t* const* key_blocks = nullptr;
-  const uint16_t* const* value_blocks = nullptr;
+  const std::byte* const* key_blocks = nullptr;
+  const std::byte* const* value_blocks = nullptr;
 };
 
 // out[t, h] = softmax(scale * q[t, h] . K) V, grouped-query: head h reads KV
@@ -91,6 +89,7 @@ struct AttentionArgs {
   int64_t key_dim = 0;
   int64_t value_dim = 0;
   float scale = 1;
+  KvType kv_type = KvType::kF16;  // kQ8_0: dims at most kMostQ8KvDim
 };
 
 // Work items of an attention call: kv_heads times tiles of this many tokens,

@@ -39,8 +39,8 @@
 namespace coldstream {
 
 // Where one layer's keys and values lie. Block b is at base + b * block_bytes:
-// f16 [kv_heads, kKvBlockTokens, key_dim] keys, and values_offset bytes further
-// f16 [kv_heads, kKvBlockTokens, value_dim] values.
+// tiles of keys [kv_heads] (kernels/kv_type.h), and values_offset bytes further
+// of values.
 struct KvLayer {
   std::byte* base = nullptr;
   uint64_t block_bytes = 0;
@@ -49,14 +49,12 @@ struct KvLayer {
   int64_t kv_heads = 0;
   int64_t key_dim = 0;
   int64_t value_dim = 0;
+  KvType type = KvType::kF16;
 
-  uint16_t* keys(int block) const {
-    return reinterpret_cast<uint16_t*>(base + static_cast<uint64_t>(block) *
-                                                  block_bytes);
+  std::byte* keys(int block) const {
+    return base + static_cast<uint64_t>(block) * block_bytes;
   }
-  uint16_t* values(int block) const {
-    return keys(block) + values_offset / sizeof(uint16_t);
-  }
+  std::byte* values(int block) const { return keys(block) + values_offset; }
 };
 
 // The tokens of a pass, all arrays on the host. Tokens of a sequence are
@@ -137,7 +135,7 @@ class PassOps {
   virtual Status Rope(float* x, int64_t heads, int64_t head_dim,
                       RopePairing pairing) = 0;
   // k: [T, kv_heads, key_dim] and v: [T, kv_heads, value_dim] to the tokens'
-  // positions, as f16.
+  // positions, as the layer's type.
   virtual Status StoreKv(const float* k, const float* v,
                          const KvLayer& layer) = 0;
   // As AttentionArgs (kernels/ops.h), scale 1 / sqrt(key_dim); q: [T, heads,

@@ -37,26 +37,25 @@ std::string AttentionName(const LayerShape& shape, int64_t tokens) {
 StatusOr<double> SecondsPerPosition(const LayerShape& shape, int64_t tokens,
                                     const Ops& ops, Parallel& parallel) {
   constexpr int64_t kBlocks = kPositions / kKvBlockTokens;
-  const int64_t key_block = shape.kv_heads * kKvBlockTokens * shape.key_dim;
-  const int64_t value_block = shape.kv_heads * kKvBlockTokens * shape.value_dim;
+  const int64_t key_block =
+      shape.kv_heads * KvTileBytes(KvType::kF16, shape.key_dim);
+  const int64_t value_block =
+      shape.kv_heads * KvTileBytes(KvType::kF16, shape.value_dim);
   const int64_t q = tokens * shape.heads * shape.key_dim;
   const int64_t out = tokens * shape.heads * shape.value_dim;
-  ASSIGN_OR_RETURN(
-      const HostMemory cache,
-      HostMemory::Allocate(
-          static_cast<size_t>(kBlocks * (key_block + value_block)) *
-              sizeof(uint16_t),
-          "compute rates"));
+  ASSIGN_OR_RETURN(const HostMemory cache,
+                   HostMemory::Allocate(
+                       static_cast<size_t>(kBlocks * (key_block + value_block)),
+                       "compute rates"));
   ASSIGN_OR_RETURN(
       const HostMemory floats,
       HostMemory::Allocate(static_cast<size_t>(q + out) * sizeof(float),
                            "compute rates"));
   std::fill(cache.bytes().begin(), cache.bytes().end(), std::byte{0});
-  auto* const halves = reinterpret_cast<uint16_t*>(cache.data());
-  std::vector<const uint16_t*> keys, values;
+  std::vector<const std::byte*> keys, values;
   for (int64_t block = 0; block < kBlocks; ++block) {
-    keys.push_back(halves + block * key_block);
-    values.push_back(halves + kBlocks * key_block + block * value_block);
+    keys.push_back(cache.data() + block * key_block);
+    values.push_back(cache.data() + kBlocks * key_block + block * value_block);
   }
   std::vector<AttentionToken> looks;
   int64_t positions = 0;

@@ -144,9 +144,9 @@ Status EngineCore::TakeMemory() {
     ASSIGN_OR_RETURN(store, WeightStore::Create(weights.units, plan, device));
     ASSIGN_OR_RETURN(pass_ops, CreateCpuPassOps(ops, parallel.get(), limits));
   }
-  ASSIGN_OR_RETURN(cache,
-                   KvCache::Create(config, options.kv_tokens, device,
-                                   options.cpu_layers.value_or(0), cpu.get()));
+  ASSIGN_OR_RETURN(
+      cache, KvCache::Create(config, options.kv_type, options.kv_tokens, device,
+                             options.cpu_layers.value_or(0), cpu.get()));
   ASSIGN_OR_RETURN(workspace, Workspace::Create(config, options.batch_tokens,
                                                 options.logit_rows, device));
   ASSIGN_OR_RETURN(

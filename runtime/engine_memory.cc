@@ -29,8 +29,8 @@ void CountPassMemory(const Model& model, const EngineOptions& options,
     kernels = options.gpu != nullptr ? options.gpu->kernels.bytes(limits)
                                      : CudaPassOpsBytes(limits);
   }
-  fixed->kv = KvCache::BytesFor(config, options.kv_tokens, first_layer,
-                                config.layer_count());
+  fixed->kv = KvCache::BytesFor(config, options.kv_type, options.kv_tokens,
+                                first_layer, config.layer_count());
   fixed->activations +=
       kernels +
       Workspace::DeviceBytes(config, options.batch_tokens, options.logit_rows);
@@ -40,7 +40,8 @@ void CountPassMemory(const Model& model, const EngineOptions& options,
 void CountHostSide(const Model& model, const EngineOptions& options,
                    int64_t layers, FixedMemory* fixed) {
   const ModelConfig& config = model.config();
-  fixed->kv = KvCache::BytesFor(config, options.kv_tokens, 0, layers);
+  fixed->kv =
+      KvCache::BytesFor(config, options.kv_type, options.kv_tokens, 0, layers);
   fixed->activations +=
       CpuPassOpsBytes(LimitsOfPass(model, options)) +
       Workspace::DeviceBytes(config, options.batch_tokens, 0) +

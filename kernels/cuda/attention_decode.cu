@@ -42,14 +42,14 @@ __host__ __device__ constexpr int TileStride(int dim) {
 }
 
 // Part of a tile on its way through registers.
-template <int kWidth>
+template <KvType type, int kWidth>
 struct TileInFlight {
   static constexpr int kPasses = kTileKeys / kRowsAtOnce;
   static constexpr int kParts = kWidth / 8 / kRowThreads;
-  uint4 parts[kPasses][kParts];
+  KvPart<type> parts[kPasses][kParts];
 
   // Rows past `count` become zeros: there is nothing to read.
-  __device__ void Fetch(const uint16_t* rows, int count, int dim) {
+  __device__ void Fetch(const std::byte* tile, int count, int dim) {
     const int row_parts = PaddedDim(dim) / 8;
     COLDSTREAM_UNROLL
     for (int pass = 0; pass < kPasses; ++pass) {
@@ -60,8 +60,8 @@ struct TileInFlight {
         const int part =
             i * kRowThreads + static_cast<int>(threadIdx.x) % kRowThreads;
         parts[pass][i] = row < count && part < row_parts
-                             ? EightHalves(rows + row * dim, part, dim)
-                             : make_uint4(0, 0, 0, 0);
+                             ? KvPart<type>::Load(tile, row, part, dim)
+                             : KvPart<type>::Zero();
       }
     }
   }
@@ -77,7 +77,7 @@ struct TileInFlight {
             i * kRowThreads + static_cast<int>(threadIdx.x) % kRowThreads;
         if (part < row_parts)
           reinterpret_cast<uint4*>(tile + row * TileStride(dim))[part] =
-              parts[pass][i];
+              parts[pass][i].Halves();
       }
     }
   }
@@ -269,7 +269,7 @@ __device__ void End(const AttentionCall& call, const Split& split,
 }
 
 // The block takes rows [row, row + kRows) of a KV head's group, and one split.
-template <int kRows, int kWidth>
+template <KvType type, int kRows, int kWidth>
 __global__ void __launch_bounds__(kThreads, kWidth > 128 ? 3 : 5)
     DecodeKernel(AttentionCall call, float scale) {
   COLDSTREAM_DYNAMIC_SHARED(float, memory);
@@ -279,10 +279,10 @@ __global__ void __launch_bounds__(kThreads, kWidth > 128 ? 3 : 5)
   const Split split = SplitOf<kRows>(call);
   const int32_t sequence = call.tokens.sequence[split.item.token];
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  TileRows rows = RowsOfTile(call.layer, call.tokens, sequence,
-                             split.first_tile, split.kv_head);
+  TileRows rows = RowsOfTile<type>(call.layer, call.tokens, sequence,
+                                   split.first_tile, split.kv_head);
   int count = KeysOfTile(split.position, split.first_tile * kTileKeys);
-  TileInFlight<kWidth> flight;
+  TileInFlight<type, kWidth> flight;
   flight.Fetch(rows.keys, count, key_dim);
   Begin<kRows>(call, split, shared);
   ValueSums<kRows, kWidth> sums;
@@ -301,8 +301,8 @@ __global__ void __launch_bounds__(kThreads, kWidth > 128 ? 3 : 5)
     flight.Store(value_dim, shared.tile);
     const int values = count;
     if (tile + 1 < split.end_tile) {
-      rows = RowsOfTile(call.layer, call.tokens, sequence, tile + 1,
-                        split.kv_head);
+      rows = RowsOfTile<type>(call.layer, call.tokens, sequence, tile + 1,
+                              split.kv_head);
       count = KeysOfTile(split.position, (tile + 1) * kTileKeys);
       flight.Fetch(rows.keys, count, key_dim);
     }
@@ -312,7 +312,7 @@ __global__ void __launch_bounds__(kThreads, kWidth > 128 ? 3 : 5)
   End<kRows, kWidth>(call, split, shared, sums);
 }
 
-template <int kRows>
+template <KvType type, int kRows>
 Status LaunchRows(const AttentionCall& call, float scale, Stream* stream) {
   const KvLayer& layer = call.layer;
   const int64_t group = layer.heads / layer.kv_heads;
@@ -321,21 +321,28 @@ Status LaunchRows(const AttentionCall& call, float scale, Stream* stream) {
   const size_t bytes = SharedBytes<kRows>(static_cast<int>(layer.key_dim),
                                           static_cast<int>(layer.value_dim));
   if (layer.key_dim <= 128 && layer.value_dim <= 128)
-    return Launch<DecodeKernel<kRows, 128>>(grid, kThreads, bytes, stream, call,
-                                            scale);
-  return Launch<DecodeKernel<kRows, 256>>(grid, kThreads, bytes, stream, call,
-                                          scale);
+    return Launch<DecodeKernel<type, kRows, 128>>(grid, kThreads, bytes, stream,
+                                                  call, scale);
+  return Launch<DecodeKernel<type, kRows, 256>>(grid, kThreads, bytes, stream,
+                                                call, scale);
+}
+
+template <KvType type>
+Status LaunchType(const AttentionCall& call, float scale, Stream* stream) {
+  const int64_t group = call.layer.heads / call.layer.kv_heads;
+  if (group == 1) return LaunchRows<type, 1>(call, scale, stream);
+  if (group == 2) return LaunchRows<type, 2>(call, scale, stream);
+  if (group <= 4) return LaunchRows<type, 4>(call, scale, stream);
+  return LaunchRows<type, 8>(call, scale, stream);
 }
 
 }  // namespace
 
 Status AttendDecode(const AttentionCall& call, float scale, Stream* stream) {
   if (call.work.decode_count == 0) return absl::OkStatus();
-  const int64_t group = call.layer.heads / call.layer.kv_heads;
-  if (group == 1) return LaunchRows<1>(call, scale, stream);
-  if (group == 2) return LaunchRows<2>(call, scale, stream);
-  if (group <= 4) return LaunchRows<4>(call, scale, stream);
-  return LaunchRows<8>(call, scale, stream);
+  return call.layer.type == KvType::kF16
+             ? LaunchType<KvType::kF16>(call, scale, stream)
+             : LaunchType<KvType::kQ8_0>(call, scale, stream);
 }
 
 }  // namespace coldstream::cuda

@@ -85,8 +85,9 @@ struct Shared {
 
 // Values [first, first + kChunkDims) of all queries and keys, transposed;
 // zeros for what does not exist.
+template <KvType type>
 __device__ void LoadQueriesAndKeys(const AttentionCall& call, const Rows& rows,
-                                   const uint16_t* keys, int key_count,
+                                   const std::byte* keys, int key_count,
                                    int first, float* chunk) {
   const int row = static_cast<int>(threadIdx.x) % kRows;
   const int part = static_cast<int>(threadIdx.x) / kRows;
@@ -94,7 +95,7 @@ __device__ void LoadQueriesAndKeys(const AttentionCall& call, const Rows& rows,
   const int at = first + part * 8;
   float values[8] = {};
   if (row < key_count && at < dim)
-    ToFloats(EightHalves(keys + row * dim, at / 8, dim), values);
+    ToFloats(KvPart<type>::Load(keys, row, at / 8, dim).Halves(), values);
   const bool exists = rows.Exists(row);
   const float* const q =
       exists ? call.q + rows.IndexOf(row, call.layer.heads) * dim : nullptr;
@@ -121,14 +122,15 @@ __device__ void StepScores(const float4& rows, const float4& keys,
 }
 
 // shared.scores of all rows and the tile's keys.
+template <KvType type>
 __device__ void ScoreTile(const AttentionCall& call, const Rows& rows,
-                          const uint16_t* keys, int key_count, float scale,
+                          const std::byte* keys, int key_count, float scale,
                           const Shared& shared) {
   const Place place = PlaceOf();
   float sums[4][4] = {};
   for (int first = 0; first < call.layer.key_dim; first += kChunkDims) {
     __syncthreads();  // the chunk before has been read
-    LoadQueriesAndKeys(call, rows, keys, key_count, first, shared.chunk);
+    LoadQueriesAndKeys<type>(call, rows, keys, key_count, first, shared.chunk);
     __syncthreads();
     const float* const q = shared.chunk + place.row;
     const float* const k =
@@ -164,8 +166,8 @@ __device__ void WeighTile(const AttentionCall& call, const Rows& rows,
 
 // Values of keys [first, first + kChunkKeys), [kChunkKeys, 64 kColumns]; zeros
 // for what does not exist.
-template <int kColumns>
-__device__ void LoadValues(const uint16_t* values, int key_count, int dim,
+template <KvType type, int kColumns>
+__device__ void LoadValues(const std::byte* values, int key_count, int dim,
                            int first, float* chunk) {
   constexpr int kRowParts = 8 * kColumns;
   for (int part = static_cast<int>(threadIdx.x); part < kChunkKeys * kRowParts;
@@ -174,7 +176,8 @@ __device__ void LoadValues(const uint16_t* values, int key_count, int dim,
     const int at = part % kRowParts;
     float floats[8] = {};
     if (first + key < key_count && at * 8 < dim)
-      ToFloats(EightHalves(values + (first + key) * dim, at, dim), floats);
+      ToFloats(KvPart<type>::Load(values, first + key, at, dim).Halves(),
+               floats);
     float4* const to = reinterpret_cast<float4*>(chunk + part * 8);
     to[0] = make_float4(floats[0], floats[1], floats[2], floats[3]);
     to[1] = make_float4(floats[4], floats[5], floats[6], floats[7]);
@@ -211,12 +214,13 @@ struct ValueSums {
     }
   }
   // All keys of the tile.
+  template <KvType type>
   __device__ void AddTile(const Shared& shared, const Place& place,
-                          const uint16_t* values, int key_count, int dim) {
+                          const std::byte* values, int key_count, int dim) {
     Rescale(shared, place);
     for (int first = 0; first < key_count; first += kChunkKeys) {
       __syncthreads();  // the chunk before has been read
-      LoadValues<kColumns>(values, key_count, dim, first, shared.chunk);
+      LoadValues<type, kColumns>(values, key_count, dim, first, shared.chunk);
       __syncthreads();
       const float* const weights = shared.scores + place.row * kStride + first;
       COLDSTREAM_UNROLL
@@ -280,7 +284,7 @@ __device__ int64_t LastPosition(const AttentionCall& call, const Rows& rows) {
   return last;
 }
 
-template <int kColumns>
+template <KvType type, int kColumns>
 __global__ void __launch_bounds__(kThreads, 2)
     PrefillKernel(AttentionCall call, float scale) {
   COLDSTREAM_SHARED(float4, chunk, kChunkFloats / 4);
@@ -301,28 +305,37 @@ __global__ void __launch_bounds__(kThreads, 2)
   ValueSums<kColumns> values;
   for (int64_t tile = 0; tile <= last; ++tile) {
     const TileRows from =
-        RowsOfTile(call.layer, call.tokens, sequence, tile, rows.kv_head);
+        RowsOfTile<type>(call.layer, call.tokens, sequence, tile, rows.kv_head);
     const int count = KeysOfTile(last_position, tile * kTileKeys);
-    ScoreTile(call, rows, from.keys, count, scale, shared);
+    ScoreTile<type>(call, rows, from.keys, count, scale, shared);
     __syncthreads();
     WeighTile(call, rows, tile * kTileKeys, shared);
     __syncthreads();
-    values.AddTile(shared, PlaceOf(), from.values, count, dim);
+    values.template AddTile<type>(shared, PlaceOf(), from.values, count, dim);
     if (tile == last || (tile + 1) % kSplitTiles == 0)
       EndSplit<kColumns>(call, rows, shared, tile == last, &values);
   }
+}
+
+template <KvType type>
+Status LaunchType(const AttentionCall& call, float scale, Stream* stream) {
+  const dim3 grid(Blocks(call.work.tile_count, 1), Blocks(call.layer.heads, 1));
+  if (call.layer.value_dim <= 64)
+    return Launch<PrefillKernel<type, 1>>(grid, kThreads, 0, stream, call,
+                                          scale);
+  if (call.layer.value_dim <= 128)
+    return Launch<PrefillKernel<type, 2>>(grid, kThreads, 0, stream, call,
+                                          scale);
+  return Launch<PrefillKernel<type, 4>>(grid, kThreads, 0, stream, call, scale);
 }
 
 }  // namespace
 
 Status AttendPrefill(const AttentionCall& call, float scale, Stream* stream) {
   if (call.work.tile_count == 0) return absl::OkStatus();
-  const dim3 grid(Blocks(call.work.tile_count, 1), Blocks(call.layer.heads, 1));
-  if (call.layer.value_dim <= 64)
-    return Launch<PrefillKernel<1>>(grid, kThreads, 0, stream, call, scale);
-  if (call.layer.value_dim <= 128)
-    return Launch<PrefillKernel<2>>(grid, kThreads, 0, stream, call, scale);
-  return Launch<PrefillKernel<4>>(grid, kThreads, 0, stream, call, scale);
+  return call.layer.type == KvType::kF16
+             ? LaunchType<KvType::kF16>(call, scale, stream)
+             : LaunchType<KvType::kQ8_0>(call, scale, stream);
 }
 
 }  // namespace coldstream::cuda

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/cuda_language.cuh"
 #include "kernels/cuda/device_tokens.h"
+#include "kernels/cuda/kv_part.cuh"
 #include "kernels/cuda/row_reduce.cuh"
 #include "kernels/pass_ops.h"
 
@@ -78,35 +79,21 @@ __device__ inline int KeysOfTile(int64_t position, int64_t key) {
       min(position - key + 1, static_cast<int64_t>(kTileKeys)));
 }
 
-// One head's keys and values of one tile: f16 [kTileKeys, dim].
+// One head's keys and values of one tile.
 struct TileRows {
-  const uint16_t* keys;
-  const uint16_t* values;
+  const std::byte* keys;
+  const std::byte* values;
 };
-__device__ inline TileRows RowsOfTile(const KvLayer& layer,
-                                      const DeviceTokens& tokens,
-                                      int32_t sequence, int64_t tile,
-                                      int64_t kv_head) {
+template <KvType type>
+__device__ TileRows RowsOfTile(const KvLayer& layer, const DeviceTokens& tokens,
+                               int32_t sequence, int64_t tile,
+                               int64_t kv_head) {
   const int64_t block = tokens.blocks[tokens.block_begin[sequence] + tile];
   const std::byte* const base =
       layer.base + static_cast<uint64_t>(block) * layer.block_bytes;
-  return {reinterpret_cast<const uint16_t*>(base) +
-              kv_head * kTileKeys * layer.key_dim,
-          reinterpret_cast<const uint16_t*>(base + layer.values_offset) +
-              kv_head * kTileKeys * layer.value_dim};
-}
-
-// Halves [8 part, 8 part + 8) of a row of `dim`, zero past its end.
-__device__ inline uint4 EightHalves(const uint16_t* row, int part, int dim) {
-  if (dim % 8 == 0) return reinterpret_cast<const uint4*>(row)[part];
-  unsigned words[4];
-  for (int i = 0; i < 4; ++i) {
-    const int at = part * 8 + i * 2;
-    const unsigned low = at < dim ? row[at] : 0u;
-    const unsigned high = at + 1 < dim ? row[at + 1] : 0u;
-    words[i] = high << 16 | low;
-  }
-  return make_uint4(words[0], words[1], words[2], words[3]);
+  return {base + kv_head * KvTileBytes(type, layer.key_dim),
+          base + layer.values_offset +
+              kv_head * KvTileBytes(type, layer.value_dim)};
 }
 
 __device__ inline float LowHalf(unsigned word) {

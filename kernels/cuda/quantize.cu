@@ -6,12 +6,12 @@
 #include "kernels/cuda/cuda_language.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/quantize.h"
+#include "kernels/cuda/quantize_block.cuh"
 
 namespace coldstream::cuda {
 namespace {
 
 constexpr unsigned kWarps = 4;  // of a block of threads
-constexpr unsigned kAllLanes = 0xffffffffu;
 
 struct QuantizeParams {
   const float* x;
@@ -20,29 +20,6 @@ struct QuantizeParams {
   uint8_t* out;
   uint64_t row_bytes;
 };
-
-// Scale of a block and the factor that takes its values to [-127, 127].
-struct Scaling {
-  float scale;
-  float inverse;
-};
-
-// Magnitudes are compared as bits: a NaN is larger than an infinity. Not
-// finite: scale NaN and all numbers 0; too small for a finite factor: all 0.
-__device__ Scaling ScalingOf(uint32_t largest_bits) {
-  if (largest_bits >= 0x7f800000u) return {__uint_as_float(0x7fc00000u), 0};
-  const float largest = __uint_as_float(largest_bits);
-  const float inverse = 127.0f / largest;
-  if (!isfinite(inverse)) return {0, 0};
-  return {largest / 127.0f, inverse};
-}
-
-__device__ uint32_t LargestOfWarp(uint32_t bits) {
-  COLDSTREAM_UNROLL
-  for (int distance = 16; distance > 0; distance /= 2)
-    bits = max(bits, __shfl_xor_sync(kAllLanes, bits, distance));
-  return bits;
-}
 
 // Sum over the groups of `lanes` neighbours.
 __device__ int SumOfLanes(int value, int lanes) {
@@ -59,15 +36,13 @@ __device__ int QuantizeLane(const float* x, int8_t* q, Scaling* scaling) {
   COLDSTREAM_UNROLL
   for (int i = 0; i < n; ++i) {
     values[i] = x[i];
-    largest = max(largest, __float_as_uint(values[i]) & 0x7fffffffu);
+    largest = max(largest, MagnitudeBits(values[i]));
   }
   *scaling = ScalingOf(LargestOfWarp(largest));
   int sum = 0;
   COLDSTREAM_UNROLL
   for (int i = 0; i < n; ++i) {
-    const int number = scaling->inverse == 0
-                           ? 0
-                           : __float2int_rn(values[i] * scaling->inverse);
+    const int number = Quantized(values[i], *scaling);
     q[i] = static_cast<int8_t>(number);
     sum += number;
   }

@@ -17,8 +17,8 @@ namespace {
 
 struct Cache {
   std::vector<uint16_t> storage;
-  std::vector<const uint16_t*> keys;
-  std::vector<const uint16_t*> values;
+  std::vector<const std::byte*> keys;
+  std::vector<const std::byte*> values;
 };
 
 Cache MakeCache(int64_t positions, int64_t kv_heads, int64_t dim) {

@@ -25,15 +25,22 @@ uint64_t BlockBytes() {
 }
 
 TEST(KvCacheTest, BytesAreExactForUnequalLayers) {
-  EXPECT_EQ(KvCache::BytesFor(Config(), 1), BlockBytes());
-  EXPECT_EQ(KvCache::BytesFor(Config(), 64), BlockBytes());
-  EXPECT_EQ(KvCache::BytesFor(Config(), 65), 2 * BlockBytes());
+  EXPECT_EQ(KvCache::BytesFor(Config(), KvType::kF16, 1), BlockBytes());
+  EXPECT_EQ(KvCache::BytesFor(Config(), KvType::kF16, 64), BlockBytes());
+  EXPECT_EQ(KvCache::BytesFor(Config(), KvType::kF16, 65), 2 * BlockBytes());
+}
+
+TEST(KvCacheTest, Q8TakesAByteAValueAndAHalfForThirtyTwo) {
+  ModelConfig config;
+  config.layers = {{4, 2, 128, 80, 1}};
+  EXPECT_EQ(KvCache::BytesFor(config, KvType::kQ8_0, 64),
+            2u * 64 * (128 + 4 * 2 + 80 + 3 * 2));
 }
 
 TEST(KvCacheTest, BlocksOfOneSequenceAndLayerDoNotOverlap) {
   const ModelConfig config = Config();
   const std::unique_ptr<Device> device = CreateCpuDevice();
-  auto cache = KvCache::Create(config, 256, device.get());
+  auto cache = KvCache::Create(config, KvType::kF16, 256, device.get());
   ASSERT_THAT(cache.status(), IsOk());
   // Fill every block of every layer with its own value, then look again.
   const auto fill = [&](bool check) {
@@ -42,8 +49,9 @@ TEST(KvCacheTest, BlocksOfOneSequenceAndLayerDoNotOverlap) {
       const LayerShape& shape = config.layers[static_cast<size_t>(layer)];
       for (int block = 0; block < 4; ++block) {
         for (bool keys : {true, false}) {
-          uint16_t* data = keys ? cache->Layer(layer).keys(block)
-                                : cache->Layer(layer).values(block);
+          const KvLayer place = cache->Layer(layer);
+          auto* data = reinterpret_cast<uint16_t*>(keys ? place.keys(block)
+                                                        : place.values(block));
           const int64_t count = shape.kv_heads * kKvBlockTokens *
                                 (keys ? shape.key_dim : shape.value_dim);
           for (int64_t i = 0; i < count; ++i) {
@@ -68,13 +76,16 @@ TEST(KvCacheTest, LayersOfTheHostLieInItsMemory) {
     const std::unique_ptr<Device> device =
         CreateDeferredDevice({.memory_bytes = 1 << 20});
     const std::unique_ptr<Device> host = CreateCpuDevice();
-    auto cache =
-        KvCache::Create(config, 256, device.get(), host_layers, host.get());
+    auto cache = KvCache::Create(config, KvType::kQ8_0, 256, device.get(),
+                                 host_layers, host.get());
     ASSERT_THAT(cache.status(), IsOk());
-    const uint64_t on_host = KvCache::BytesFor(config, 256, 0, host_layers);
-    const uint64_t on_device = KvCache::BytesFor(config, 256, host_layers, 3);
+    const uint64_t on_host =
+        KvCache::BytesFor(config, KvType::kQ8_0, 256, 0, host_layers);
+    const uint64_t on_device =
+        KvCache::BytesFor(config, KvType::kQ8_0, 256, host_layers, 3);
     EXPECT_EQ(cache->bytes(), on_host + on_device);
-    EXPECT_EQ(on_host + on_device, KvCache::BytesFor(config, 256));
+    EXPECT_EQ(on_host + on_device,
+              KvCache::BytesFor(config, KvType::kQ8_0, 256));
     const auto info = device->MemoryInfo();
     EXPECT_EQ(info->total - info->free, on_device);
     const std::byte* next = nullptr;
@@ -92,7 +103,7 @@ TEST(KvCacheTest, LayersOfTheHostLieInItsMemory) {
 TEST(KvCacheTest, SequencesGetBlocksOfTheirOwnAndGiveThemBack) {
   const ModelConfig config = Config();
   const std::unique_ptr<Device> device = CreateCpuDevice();
-  auto cache = KvCache::Create(config, 256, device.get());
+  auto cache = KvCache::Create(config, KvType::kF16, 256, device.get());
   ASSERT_THAT(cache.status(), IsOk());
   KvSequence a, b;
   ASSERT_THAT(cache->Reserve(&a, 100), IsOk());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <random>
@@ -12,6 +13,7 @@
 #include "base/half.h"
 #include "gtest/gtest.h"
 #include "tests/kernels/available_rows.h"
+#include "tests/kernels/kv_tiles.h"
 
 namespace coldstream {
 namespace {
@@ -22,6 +24,17 @@ struct Shape {
   int64_t key_dim;
   int64_t value_dim;
 };
+
+const std::byte* AsBytes(const std::vector<uint16_t>& halves) {
+  return reinterpret_cast<const std::byte*>(halves.data());
+}
+
+// A KV head's row of a block of f16.
+const uint16_t* RowOf(const std::byte* const* blocks, int64_t kv_head,
+                      int64_t position, int64_t dim) {
+  return reinterpret_cast<const uint16_t*>(blocks[position / 64]) +
+         (kv_head * 64 + position % 64) * dim;
+}
 
 // One sequence's cache: blocks of exact size, NaN in positions not written.
 class Sequence {
@@ -45,8 +58,8 @@ class Sequence {
           values_.back()[static_cast<size_t>(row * shape.value_dim + i)] =
               F32ToF16(static_cast<float>(normal(random)));
       }
-      key_pointers_.push_back(keys_.back().data());
-      value_pointers_.push_back(values_.back().data());
+      key_pointers_.push_back(AsBytes(keys_.back()));
+      value_pointers_.push_back(AsBytes(values_.back()));
     }
   }
   Sequence(const Sequence&) = delete;
@@ -59,14 +72,66 @@ class Sequence {
  private:
   std::vector<uint16_t> NanBlock(int64_t dim) const {
     return std::vector<uint16_t>(
-        static_cast<size_t>(shape_.kv_heads * kKvBlockTokens * dim), 0x7e00);
+        static_cast<size_t>(shape_.kv_heads * kKvBlockTokens * dim), kNanHalf);
   }
 
   Shape shape_;
   std::vector<std::vector<uint16_t>> keys_;
   std::vector<std::vector<uint16_t>> values_;
-  std::vector<const uint16_t*> key_pointers_;
-  std::vector<const uint16_t*> value_pointers_;
+  std::vector<const std::byte*> key_pointers_;
+  std::vector<const std::byte*> value_pointers_;
+};
+
+// One sequence's cache as q8_0, and as the f16 that it stands for.
+class Q8Sequence {
+ public:
+  Q8Sequence(const Shape& shape, int64_t length, unsigned seed) {
+    std::mt19937 random(seed);
+    for (int64_t b = 0; b * kKvBlockTokens < length; ++b) {
+      const int64_t count = std::min(kKvBlockTokens, length - b * 64);
+      keys_.Append(shape.kv_heads, shape.key_dim, count, &random);
+      values_.Append(shape.kv_heads, shape.value_dim, count, &random);
+    }
+  }
+  Q8Sequence(const Q8Sequence&) = delete;
+  Q8Sequence& operator=(const Q8Sequence&) = delete;
+
+  std::vector<AttentionToken> Tokens(KvType type, int64_t begin,
+                                     int64_t count) const {
+    std::vector<AttentionToken> tokens;
+    for (int64_t i = 0; i < count; ++i)
+      tokens.push_back(
+          {begin + i, keys_.Pointers(type), values_.Pointers(type)});
+    return tokens;
+  }
+
+ private:
+  struct Blocks {
+    void Append(int64_t kv_heads, int64_t dim, int64_t count,
+                std::mt19937* random) {
+      std::vector<std::byte>& block = q8.emplace_back();
+      std::vector<uint16_t>& halves = f16.emplace_back();
+      for (int64_t h = 0; h < kv_heads; ++h) {
+        const std::vector<std::byte> tile = RandomQ8Tile(dim, count, random);
+        const std::vector<uint16_t> values = HalvesOfQ8Tile(tile.data(), dim);
+        block.insert(block.end(), tile.begin(), tile.end());
+        halves.insert(halves.end(), values.begin(), values.end());
+      }
+      q8_pointers.push_back(block.data());
+      f16_pointers.push_back(AsBytes(halves));
+    }
+    const std::byte* const* Pointers(KvType type) const {
+      return (type == KvType::kF16 ? f16_pointers : q8_pointers).data();
+    }
+
+    std::vector<std::vector<std::byte>> q8;
+    std::vector<std::vector<uint16_t>> f16;
+    std::vector<const std::byte*> q8_pointers;
+    std::vector<const std::byte*> f16_pointers;
+  };
+
+  Blocks keys_;
+  Blocks values_;
 };
 
 std::vector<float> RandomQueries(const Shape& shape, size_t tokens,
@@ -94,10 +159,12 @@ AttentionArgs ArgsFor(const Shape& shape, const std::vector<float>& q,
 
 std::vector<float> Attend(const Ops& ops, const Shape& shape,
                           const std::vector<float>& q,
-                          const std::vector<AttentionToken>& tokens) {
+                          const std::vector<AttentionToken>& tokens,
+                          KvType type = KvType::kF16) {
   std::vector<float> out(tokens.size() *
                          static_cast<size_t>(shape.heads * shape.value_dim));
-  const AttentionArgs args = ArgsFor(shape, q, tokens, out.data());
+  AttentionArgs args = ArgsFor(shape, q, tokens, out.data());
+  args.kv_type = type;
   ops.attention(args, 0, AttentionItems(args));
   return out;
 }
@@ -138,8 +205,7 @@ Reference AttendInDouble(const AttentionArgs& args, int64_t t, int64_t head) {
   std::vector<double> scores;
   double error = 0;  // of any score
   for (int64_t j = 0; j < keys; ++j) {
-    const uint16_t* key =
-        token.key_blocks[j / 64] + (kv_head * 64 + j % 64) * args.key_dim;
+    const uint16_t* key = RowOf(token.key_blocks, kv_head, j, args.key_dim);
     double score = 0;
     double magnitude = 0;
     for (int64_t i = 0; i < args.key_dim; ++i) {
@@ -162,7 +228,7 @@ Reference AttendInDouble(const AttentionArgs& args, int64_t t, int64_t head) {
     const double p = std::exp(scores[static_cast<size_t>(j)] - max);
     weight += p;
     const uint16_t* value =
-        token.value_blocks[j / 64] + (kv_head * 64 + j % 64) * args.value_dim;
+        RowOf(token.value_blocks, kv_head, j, args.value_dim);
     for (size_t i = 0; i < absolute.size(); ++i) {
       const double v = F16ToF32(value[i]);
       reference.out[i] += p * v;
@@ -250,7 +316,8 @@ TEST(AttentionTest, TheFirstTokenReturnsItsOwnValue) {
     const std::vector<float> out =
         Attend(*ops, shape, RandomQueries(shape, 1, 1, 12), {sequence.At(0)});
     for (size_t i = 0; i < out.size(); ++i)
-      EXPECT_EQ(out[i], F16ToF32(sequence.At(0).value_blocks[0][i % 16]))
+      EXPECT_EQ(out[i],
+                F16ToF32(RowOf(sequence.At(0).value_blocks, 0, 0, 16)[i % 16]))
           << ops->name;
   }
 }
@@ -349,6 +416,26 @@ TEST(AttentionTest, ALongContextMatchesSoftmaxInDouble) {
   const auto q = RandomQueries(shape, 1, 1.5, 24);
   for (const Ops* ops : AvailableRows())
     ExpectNearReference(*ops, shape, q, tokens);
+}
+
+TEST(AttentionTest, TilesOfQ8GiveTheBitsOfTheHalvesTheyStandFor) {
+  for (const Ops* ops : AvailableRows()) {
+    for (const Shape& shape : Shapes()) {
+      if (std::max(shape.key_dim, shape.value_dim) > kMostQ8KvDim) continue;
+      const Q8Sequence sequence(shape, 150, 27);
+      // One token, which reads tiles of f16 as they are, and more.
+      for (const int64_t count : {1, 13}) {
+        const auto q = RandomQueries(shape, static_cast<size_t>(count), 1, 28);
+        const auto attend = [&](KvType type) {
+          return BitsOf(Attend(
+              *ops, shape, q, sequence.Tokens(type, 150 - count, count), type));
+        };
+        EXPECT_EQ(attend(KvType::kQ8_0), attend(KvType::kF16))
+            << ops->name << ", key_dim " << shape.key_dim << ", " << count
+            << " tokens";
+      }
+    }
+  }
 }
 
 TEST(AttentionTest, NanInAQueryStaysInItsRow) {

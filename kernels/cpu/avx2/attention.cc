@@ -20,7 +20,8 @@ namespace {
 constexpr int64_t kTile = kKvBlockTokens;
 constexpr int kSums = 8;  // accumulators of a block of scores
 constexpr int64_t kMaxRows = 64;
-// With more rows than this a tile is widened to f32 once, in the scratch.
+// With more rows than this, or of another type than f16, a tile is widened to
+// f32 once, in the scratch.
 constexpr int64_t kWidenAboveRows = 8;
 constexpr int64_t kScratchFloats = 48 * 1024;
 constexpr float kMinusInfinity = -__builtin_inff();
@@ -50,6 +51,7 @@ struct Rows {
   float* sum = nullptr;      // [count, value_stride]
   float* p = nullptr;        // [count, kTile]: scores, then weights
   float* tile = nullptr;     // [kTile, key or value stride], or null
+  bool fetch_ahead = false;  // the next tile, while one is worked on
   int64_t position[kMaxRows];
   int64_t keys[kMaxRows];  // of this tile that the row attends to, 0..kTile
   float max[kMaxRows];
@@ -217,13 +219,52 @@ void AddValues(Rows* rows, int64_t row, const T* values, int64_t stride,
                     rows->keys[row + r]);
 }
 
-// [count, dim] f16 to [count, stride] f32, zero in the padding.
-void Widen(const uint16_t* in, int64_t count, int64_t dim, float* out,
-           int64_t stride) {
+void WidenHalves(const uint16_t* in, int64_t count, int64_t dim, float* out,
+                 int64_t stride) {
   for (int64_t j = 0; j < count; ++j)
     for (int64_t d = 0; d < dim; d += kLanes)
       _mm256_storeu_ps(out + j * stride + d,
                        LoadFirst(in + j * dim + d, dim - d));
+}
+
+// Scaled and rounded to f16, which is what the tile stands for.
+__m256 LoadQ8(const std::byte* q, __m256 scale) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(q));
+  const __m256 value =
+      _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)), scale);
+  return _mm256_cvtph_ps(_mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+}
+__m256 LoadFirstQ8(const std::byte* q, int64_t n, __m256 scale) {
+  if (n >= kLanes) return LoadQ8(q, scale);
+  std::byte last[kLanes] = {};
+  for (int64_t i = 0; i < n; ++i) last[i] = q[i];
+  return LoadQ8(last, scale);
+}
+
+void WidenQ8(const std::byte* tile, int64_t count, int64_t dim, float* out,
+             int64_t stride) {
+  const auto* scales = reinterpret_cast<const uint16_t*>(tile + kTile * dim);
+  for (int64_t j = 0; j < count; ++j) {
+    const std::byte* const q = tile + j * dim;
+    for (int64_t d = 0; d < dim; d += kKvScaleValues, ++scales) {
+      const __m256 scale = _mm256_set1_ps(_cvtsh_ss(*scales));
+      const int64_t end = Min(d + kKvScaleValues, dim);
+      for (int64_t i = d; i < end; i += kLanes)
+        _mm256_storeu_ps(out + j * stride + i,
+                         LoadFirstQ8(q + i, dim - i, scale));
+    }
+  }
+}
+
+// [count, dim] of a tile to [count, stride] f32, zero in the padding.
+void Widen(KvType type, const std::byte* tile, int64_t count, int64_t dim,
+           float* out, int64_t stride) {
+  if (type == KvType::kQ8_0) {
+    WidenQ8(tile, count, dim, out, stride);
+  } else {
+    WidenHalves(reinterpret_cast<const uint16_t*>(tile), count, dim, out,
+                stride);
+  }
 }
 
 template <typename T>
@@ -248,11 +289,10 @@ void AddAllValues(const AttentionArgs& args, Rows* rows, const T* values,
 
 // The key and value tile of one block, for the run's KV head.
 struct Tile {
-  const uint16_t* keys;
-  const uint16_t* values;
+  const std::byte* keys;
+  const std::byte* values;
 };
 
-// Adds one tile of keys [kTile, key_dim] and values [kTile, value_dim].
 void AddTile(const AttentionArgs& args, Rows* rows, int64_t base,
              const Tile& tile) {
   int64_t used = 0;
@@ -262,17 +302,21 @@ void AddTile(const AttentionArgs& args, Rows* rows, int64_t base,
   }
   used = RoundUp(used, 16);  // what Score may read
   if (rows->tile != nullptr) {
-    Widen(tile.keys, used, args.key_dim, rows->tile, rows->key_stride);
+    Widen(args.kv_type, tile.keys, used, args.key_dim, rows->tile,
+          rows->key_stride);
     ScoreAll(args, *rows, rows->tile, rows->key_stride);
   } else {
-    ScoreAll(args, *rows, tile.keys, args.key_dim);
+    ScoreAll(args, *rows, reinterpret_cast<const uint16_t*>(tile.keys),
+             args.key_dim);
   }
   for (int64_t r = 0; r < rows->count; ++r) Weigh(rows, r);
   if (rows->tile != nullptr) {
-    Widen(tile.values, used, args.value_dim, rows->tile, rows->value_stride);
+    Widen(args.kv_type, tile.values, used, args.value_dim, rows->tile,
+          rows->value_stride);
     AddAllValues(args, rows, rows->tile, rows->value_stride);
   } else {
-    AddAllValues(args, rows, tile.values, args.value_dim);
+    AddAllValues(args, rows, reinterpret_cast<const uint16_t*>(tile.values),
+                 args.value_dim);
   }
 }
 
@@ -319,16 +363,18 @@ void StoreRows(const AttentionArgs& args, const Run& run, int64_t begin,
 
 Tile TileAt(const AttentionArgs& args, const Run& run, int64_t block) {
   const AttentionToken& token = args.tokens[run.token_begin];
-  return {token.key_blocks[block] + run.kv_head * kTile * args.key_dim,
-          token.value_blocks[block] + run.kv_head * kTile * args.value_dim};
+  return {token.key_blocks[block] +
+              run.kv_head * KvTileBytes(args.kv_type, args.key_dim),
+          token.value_blocks[block] +
+              run.kv_head * KvTileBytes(args.kv_type, args.value_dim)};
 }
 
 // With few rows the next tile's bytes are what a tile waits for, and blocks
 // lie apart, so that the CPU does not foresee them: 15-20 % of the time of one
 // token over a cache larger than L2, measured.
-void Prefetch(const uint16_t* p, int64_t n) {
-  constexpr int64_t kLine = 64 / sizeof(uint16_t);
-  for (int64_t i = 0; i < n; i += kLine)
+void Prefetch(const std::byte* p, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  for (int64_t i = 0; i < bytes; i += kLine)
     _mm_prefetch(reinterpret_cast<const char*>(p + i), _MM_HINT_T1);
 }
 
@@ -340,10 +386,10 @@ void AttendRows(const AttentionArgs& args, const Run& run, int64_t begin,
   for (int64_t r = 0; r < rows->count; ++r) last = Max(last, rows->position[r]);
   const int64_t blocks = last / kTile + 1;
   for (int64_t block = 0; block < blocks; ++block) {
-    if (rows->tile == nullptr && block + 1 < blocks) {
+    if (rows->fetch_ahead && block + 1 < blocks) {
       const Tile next = TileAt(args, run, block + 1);
-      Prefetch(next.keys, kTile * args.key_dim);
-      Prefetch(next.values, kTile * args.value_dim);
+      Prefetch(next.keys, KvTileBytes(args.kv_type, args.key_dim));
+      Prefetch(next.values, KvTileBytes(args.kv_type, args.value_dim));
     }
     AddTile(args, rows, block * kTile, TileAt(args, run, block));
   }
@@ -357,7 +403,11 @@ void AttendRun(const AttentionArgs& args, const Run& run, int64_t token_end) {
   rows.value_stride = RoundUp(args.value_dim, kLanes);
   const int64_t total = (token_end - run.token_begin) * run.group;
   const int64_t tile = kTile * Max(rows.key_stride, rows.value_stride);
-  const bool widen = total > kWidenAboveRows && tile <= kScratchFloats * 3 / 4;
+  const bool fits = tile <= kScratchFloats * 3 / 4;
+  CHECK(fits || args.kv_type == KvType::kF16);
+  rows.fetch_ahead = total <= kWidenAboveRows || !fits;
+  const bool widen =
+      args.kv_type != KvType::kF16 || (total > kWidenAboveRows && fits);
   const int64_t row_floats = rows.key_stride + rows.value_stride + kTile;
   const int64_t room = kScratchFloats - (widen ? tile : 0);
   const int64_t capacity = Min(room / row_floats, kMaxRows);

@@ -18,21 +18,46 @@ struct Running {
   std::vector<double> sum;  // [value_dim]: sum of exp(score - max) * value
 };
 
-double Dot(const float* q, const uint16_t* key, int64_t n) {
+// Row j of a tile, and its values.
+class KvRow {
+ public:
+  KvRow(KvType type, const std::byte* tile, int64_t j, int64_t dim)
+      : is_f16_(type == KvType::kF16) {
+    if (is_f16_) {
+      halves_ = reinterpret_cast<const uint16_t*>(tile) + j * dim;
+    } else {
+      q_ = reinterpret_cast<const int8_t*>(tile) + j * dim;
+      halves_ = reinterpret_cast<const uint16_t*>(tile + kKvBlockTokens * dim) +
+                j * KvScales(dim);
+    }
+  }
+  float operator[](int64_t i) const {
+    if (is_f16_) return F16ToF32(halves_[i]);
+    const float scale = F16ToF32(halves_[i / kKvScaleValues]);
+    return F16ToF32(F32ToF16(scale * static_cast<float>(q_[i])));
+  }
+
+ private:
+  bool is_f16_;
+  const uint16_t* halves_ = nullptr;  // values, or scales
+  const int8_t* q_ = nullptr;
+};
+
+double Dot(const float* q, const KvRow& key, int64_t n) {
   double sum = 0;
-  for (int64_t i = 0; i < n; ++i)
-    sum += double{q[i]} * double{F16ToF32(key[i])};
+  for (int64_t i = 0; i < n; ++i) sum += double{q[i]} * double{key[i]};
   return sum;
 }
 
-// Adds one tile: keys [count, key_dim], values [count, value_dim].
-void AddTile(const AttentionArgs& args, const float* q, const uint16_t* keys,
-             const uint16_t* values, int64_t count, Running* running) {
+// Adds one tile, of which `count` rows are there.
+void AddTile(const AttentionArgs& args, const float* q, const std::byte* keys,
+             const std::byte* values, int64_t count, Running* running) {
   std::array<double, kKvBlockTokens> scores;
   double max = running->max;
   for (int64_t j = 0; j < count; ++j) {
     scores[static_cast<size_t>(j)] =
-        double{args.scale} * Dot(q, keys + j * args.key_dim, args.key_dim);
+        double{args.scale} *
+        Dot(q, KvRow(args.kv_type, keys, j, args.key_dim), args.key_dim);
     max = std::max(max, scores[static_cast<size_t>(j)]);
   }
   // Zero for the first tile, where the old maximum is -inf.
@@ -43,9 +68,9 @@ void AddTile(const AttentionArgs& args, const float* q, const uint16_t* keys,
   for (int64_t j = 0; j < count; ++j) {
     const double p = std::exp(scores[static_cast<size_t>(j)] - max);
     running->weight += p;
-    const uint16_t* value = values + j * args.value_dim;
-    for (size_t i = 0; i < running->sum.size(); ++i)
-      running->sum[i] += p * double{F16ToF32(value[i])};
+    const KvRow value(args.kv_type, values, j, args.value_dim);
+    for (int64_t i = 0; i < args.value_dim; ++i)
+      running->sum[static_cast<size_t>(i)] += p * double{value[i]};
   }
 }
 
@@ -53,8 +78,9 @@ void AttendHead(const AttentionArgs& args, int64_t token_index, int64_t head,
                 Running* running) {
   const AttentionToken& token = args.tokens[token_index];
   const int64_t kv_head = head / (args.heads / args.kv_heads);
-  const int64_t key_offset = kv_head * kKvBlockTokens * args.key_dim;
-  const int64_t value_offset = kv_head * kKvBlockTokens * args.value_dim;
+  const int64_t key_offset = kv_head * KvTileBytes(args.kv_type, args.key_dim);
+  const int64_t value_offset =
+      kv_head * KvTileBytes(args.kv_type, args.value_dim);
   const int64_t row = token_index * args.heads + head;
   running->max = -std::numeric_limits<double>::infinity();
   running->weight = 0;

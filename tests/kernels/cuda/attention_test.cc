@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -16,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "kernels/ops.h"
 #include "tests/kernels/cuda/random_floats.h"
+#include "tests/kernels/kv_tiles.h"
 #include "tests/simt/immediate_stream.h"
 #include "tests/simt/lane_order.h"
 #include "tests/support/status_matchers.h"
@@ -53,6 +55,9 @@ class Pass {
     return limits;
   }
 
+  // The cache becomes any of q8_0, or the f16 that it stands for.
+  void FillAs(KvType type);
+
   cuda::AttentionCall Call(float* partials, float* out) const;
   // What the scalar row takes; the blocks' addresses live in this pass.
   AttentionArgs ScalarArgs(float* out) const;
@@ -61,6 +66,7 @@ class Pass {
 
  private:
   KvLayer Layer() const;
+  void LayOut(KvType type);
   void FillBlock(int32_t block, int64_t tokens, double magnitude,
                  std::mt19937* random);
 
@@ -69,11 +75,13 @@ class Pass {
   std::vector<int32_t> sequence_;
   std::vector<int32_t> block_begin_ = {0};
   std::vector<int32_t> blocks_;
-  uint64_t values_offset_;
-  uint64_t block_bytes_;
-  std::vector<uint16_t> cache_;
+  std::vector<int64_t> tokens_in_;  // by block, as blocks_
+  uint64_t values_offset_ = 0;
+  uint64_t block_bytes_ = 0;
+  KvType type_ = KvType::kF16;
+  std::vector<std::byte> cache_;
   // For the scalar row.
-  std::vector<const uint16_t*> key_blocks_, value_blocks_;
+  std::vector<const std::byte*> key_blocks_, value_blocks_;
   std::vector<AttentionToken> scalar_tokens_;
 };
 
@@ -81,32 +89,40 @@ Pass::Pass(const Shape& shape, const std::vector<TokenRun>& runs,
            double magnitude, unsigned seed)
     : shape_(shape) {
   std::mt19937 random(seed);
-  std::vector<int64_t> lengths;
   for (size_t s = 0; s < runs.size(); ++s) {
     for (int64_t i = 0; i < runs[s].tokens; ++i) {
       positions_.push_back(runs[s].first_position + i);
       sequence_.push_back(static_cast<int32_t>(s));
     }
-    lengths.push_back(positions_.back() + 1);
-    block_begin_.push_back(
-        static_cast<int32_t>(block_begin_.back() + (lengths.back() + 63) / 64));
+    const int64_t length = positions_.back() + 1;
+    for (int64_t begin = 0; begin < length; begin += 64)
+      tokens_in_.push_back(std::min<int64_t>(64, length - begin));
+    block_begin_.push_back(static_cast<int32_t>(tokens_in_.size()));
   }
   blocks_.resize(static_cast<size_t>(block_begin_.back()));
   std::iota(blocks_.begin(), blocks_.end(), 0);
   std::shuffle(blocks_.begin(), blocks_.end(), random);
-  const int64_t keys = shape.kv_heads * 64 * shape.key_dim;
-  const int64_t values = shape.kv_heads * 64 * shape.value_dim;
-  values_offset_ = static_cast<uint64_t>(keys) * 2;
-  block_bytes_ = static_cast<uint64_t>(keys + values) * 2;
-  cache_.assign(blocks_.size() * block_bytes_ / 2, 0x7e00);  // NaN
-  for (size_t s = 0; s < runs.size(); ++s)
-    for (int64_t b = 0; b * 64 < lengths[s]; ++b)
-      FillBlock(blocks_[static_cast<size_t>(block_begin_[s] + b)],
-                std::min<int64_t>(64, lengths[s] - b * 64), magnitude, &random);
+  LayOut(KvType::kF16);
+  for (size_t b = 0; b < blocks_.size(); ++b)
+    FillBlock(blocks_[b], tokens_in_[b], magnitude, &random);
   q = RandomFloats(count() * shape.heads * shape.key_dim, magnitude, seed + 1);
+}
+
+void Pass::LayOut(KvType type) {
+  type_ = type;
+  values_offset_ = static_cast<uint64_t>(shape_.kv_heads *
+                                         KvTileBytes(type, shape_.key_dim));
+  block_bytes_ = values_offset_ +
+                 static_cast<uint64_t>(shape_.kv_heads *
+                                       KvTileBytes(type, shape_.value_dim));
+  cache_.resize(blocks_.size() * block_bytes_);
+  for (size_t i = 0; i < cache_.size(); i += sizeof kNanHalf)
+    std::memcpy(cache_.data() + i, &kNanHalf, sizeof kNanHalf);
+  key_blocks_.clear(), value_blocks_.clear(), scalar_tokens_.clear();
   for (const int32_t block : blocks_) {
-    key_blocks_.push_back(cache_.data() + block * keys + block * values);
-    value_blocks_.push_back(key_blocks_.back() + keys);
+    key_blocks_.push_back(cache_.data() +
+                          static_cast<uint64_t>(block) * block_bytes_);
+    value_blocks_.push_back(key_blocks_.back() + values_offset_);
   }
   for (size_t t = 0; t < positions_.size(); ++t) {
     const auto begin = block_begin_[static_cast<size_t>(sequence_[t])];
@@ -115,11 +131,34 @@ Pass::Pass(const Shape& shape, const std::vector<TokenRun>& runs,
   }
 }
 
+void Pass::FillAs(KvType type) {
+  LayOut(type);
+  std::mt19937 random(7);
+  const auto append = [&](int64_t dim, int64_t tokens, std::byte* to) {
+    for (int64_t h = 0; h < shape_.kv_heads; ++h) {
+      const std::vector<std::byte> tile = RandomQ8Tile(dim, tokens, &random);
+      const std::vector<uint16_t> halves = HalvesOfQ8Tile(tile.data(), dim);
+      const auto bytes = static_cast<size_t>(KvTileBytes(type, dim));
+      std::memcpy(to,
+                  type == KvType::kF16 ? static_cast<const void*>(halves.data())
+                                       : tile.data(),
+                  bytes);
+      to += bytes;
+    }
+  };
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    std::byte* const to =
+        cache_.data() + static_cast<uint64_t>(blocks_[b]) * block_bytes_;
+    append(shape_.key_dim, tokens_in_[b], to);
+    append(shape_.value_dim, tokens_in_[b], to + values_offset_);
+  }
+}
+
 void Pass::FillBlock(int32_t block, int64_t tokens, double magnitude,
                      std::mt19937* random) {
   std::normal_distribution<double> normal;
-  uint16_t* const keys =
-      cache_.data() + static_cast<uint64_t>(block) * block_bytes_ / 2;
+  auto* const keys = reinterpret_cast<uint16_t*>(
+      cache_.data() + static_cast<uint64_t>(block) * block_bytes_);
   const auto fill = [&](uint16_t* rows, int64_t dim, double size) {
     for (int64_t h = 0; h < shape_.kv_heads; ++h)
       for (int64_t i = 0; i < tokens * dim; ++i)
@@ -132,15 +171,14 @@ void Pass::FillBlock(int32_t block, int64_t tokens, double magnitude,
 
 KvLayer Pass::Layer() const {
   // Attention only reads.
-  auto* const base =
-      reinterpret_cast<std::byte*>(const_cast<uint16_t*>(cache_.data()));
-  return {base,
+  return {const_cast<std::byte*>(cache_.data()),
           block_bytes_,
           values_offset_,
           shape_.heads,
           shape_.kv_heads,
           shape_.key_dim,
-          shape_.value_dim};
+          shape_.value_dim,
+          type_};
 }
 
 cuda::AttentionCall Pass::Call(float* partials, float* out) const {
@@ -164,7 +202,8 @@ AttentionArgs Pass::ScalarArgs(float* out) const {
           .key_dim = shape_.key_dim,
           .value_dim = shape_.value_dim,
           .scale = static_cast<float>(
-              1 / std::sqrt(static_cast<double>(shape_.key_dim)))};
+              1 / std::sqrt(static_cast<double>(shape_.key_dim))),
+          .kv_type = type_};
 }
 
 // The lists of work, as AttentionWork makes them or all of one kind.
@@ -227,7 +266,8 @@ std::vector<double> BoundsOf(const AttentionArgs& args, int64_t t,
   double error = 0;  // of any score: a chain over the key, the scale
   for (int64_t j = 0; j < keys; ++j) {
     const uint16_t* key =
-        token.key_blocks[j / 64] + (kv_head * 64 + j % 64) * args.key_dim;
+        reinterpret_cast<const uint16_t*>(token.key_blocks[j / 64]) +
+        (kv_head * 64 + j % 64) * args.key_dim;
     double score = 0;
     double magnitude = 0;
     for (int64_t i = 0; i < args.key_dim; ++i) {
@@ -247,7 +287,8 @@ std::vector<double> BoundsOf(const AttentionArgs& args, int64_t t,
     const double p = std::exp(scores[static_cast<size_t>(j)] - max);
     weight += p;
     const uint16_t* value =
-        token.value_blocks[j / 64] + (kv_head * 64 + j % 64) * args.value_dim;
+        reinterpret_cast<const uint16_t*>(token.value_blocks[j / 64]) +
+        (kv_head * 64 + j % 64) * args.value_dim;
     for (size_t i = 0; i < absolute.size(); ++i)
       absolute[i] += p * std::fabs(double{F16ToF32(value[i])});
   }
@@ -336,6 +377,21 @@ TEST(CudaAttentionTest, TheKernelThatTakesATokenChangesNoBit) {
   const Pass pass({4, 2, 64, 64}, {{300, 3}, {250, 40}, {600, 1}});
   EXPECT_EQ(BitsOf(Attend(pass, Kernel::kPlanned)),
             BitsOf(Attend(pass, Kernel::kDecode)));
+}
+
+TEST(CudaAttentionTest, TilesOfQ8GiveTheBitsOfTheHalvesTheyStandFor) {
+  for (size_t i = 0; i < Shapes().size(); ++i) {
+    simt::SetLaneOrder(simt::kLaneOrders[i % std::size(simt::kLaneOrders)]);
+    for (const Kernel kernel : {Kernel::kDecode, Kernel::kPrefill}) {
+      Pass pass(Shapes()[i], {{0, 5}, {300, 8}});
+      pass.FillAs(KvType::kF16);
+      const std::vector<float> halves = Attend(pass, kernel);
+      ExpectAsTheScalarRow(pass, halves);
+      pass.FillAs(KvType::kQ8_0);
+      EXPECT_EQ(BitsOf(Attend(pass, kernel)), BitsOf(halves))
+          << "key_dim " << Shapes()[i].key_dim;
+    }
+  }
 }
 
 TEST(CudaAttentionTest, TheOrderOfThreadsChangesNoBit) {

@@ -1,10 +1,14 @@
 #include "kernels/cuda/kv_store.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "base/half.h"
 #include "gtest/gtest.h"
+#include "kernels/kv_rows.h"
+#include "kernels/ops.h"
 #include "tests/kernels/cuda/random_floats.h"
 #include "tests/simt/immediate_stream.h"
 #include "tests/simt/lane_order.h"
@@ -72,6 +76,44 @@ TEST(CudaKvStoreTest, EveryValueGoesToItsPlaceRoundedAndNothingElseChanges) {
     ASSERT_THAT(cuda::StoreKv(k.data(), v.data(), cache.tokens(),
                               Cache::LayerAt(memory.data()), &stream),
                 IsOk());
+    ASSERT_EQ(memory, expected) << NameOf(order);
+  }
+}
+
+TEST(CudaKvStoreTest, QuantisedRowsAreTheBytesOfTheCpus) {
+  const Cache cache;
+  constexpr int64_t kKeys = Cache::kKvHeads * Cache::kKeyDim;
+  constexpr int64_t kValues = Cache::kKvHeads * Cache::kValueDim;
+  const auto count = cache.tokens().count;
+  auto k = RandomFloats(count * kKeys, 100, 1);
+  auto v = RandomFloats(count * kValues, 1, 2);
+  k[5] = std::numeric_limits<float>::quiet_NaN();
+  k[6] = 1e9f;  // a scale that is no f16
+  std::fill_n(v.begin(), Cache::kValueDim, 0.0f);
+  for (const simt::LaneOrder order : simt::kLaneOrders) {
+    simt::SetLaneOrder(order);
+    std::vector<std::byte> memory(5 * Cache::kBlockBytes, std::byte{0x5a});
+    std::vector<std::byte> expected = memory;
+    KvLayer layer = Cache::LayerAt(memory.data());
+    layer.type = KvType::kQ8_0;
+    for (int64_t t = 0; t < count; ++t) {
+      const auto token = static_cast<size_t>(t);
+      const int64_t position = cache.positions[token];
+      const int32_t block = cache.blocks[static_cast<size_t>(
+          cache.block_begin[static_cast<size_t>(cache.sequence[token])] +
+          position / 64)];
+      std::byte* const to =
+          expected.data() + static_cast<uint64_t>(block) * Cache::kBlockBytes;
+      const Ops& ops = **OpsFor(Isa::kScalar);
+      StoreKvRow(ops, layer.type, k.data() + t * kKeys, Cache::kKvHeads,
+                 Cache::kKeyDim, position % 64, to);
+      StoreKvRow(ops, layer.type, v.data() + t * kValues, Cache::kKvHeads,
+                 Cache::kValueDim, position % 64, to + Cache::kValuesOffset);
+    }
+    simt::ImmediateStream stream;
+    ASSERT_THAT(
+        cuda::StoreKv(k.data(), v.data(), cache.tokens(), layer, &stream),
+        IsOk());
     ASSERT_EQ(memory, expected) << NameOf(order);
   }
 }

@@ -76,7 +76,8 @@ class Tokens {
 // A model of one layer in a device's memory, and room for a pass.
 class Model {
  public:
-  Model(Device* device, DType type) : device_(device), type_(type) {
+  Model(Device* device, DType type, KvType kv_type = KvType::kF16)
+      : device_(device), type_(type) {
     norm_ = Vector(kHidden, 1);
     bias_ = Vector(kHeads * kHeadDim, 2);
     q_ = Matrix(kHeads * kHeadDim, kHidden, 3);
@@ -87,7 +88,9 @@ class Model {
     up_ = Matrix(kFfn, kHidden, 8);
     down_ = Matrix(kHidden, kFfn, 9);
     head_ = Matrix(kVocab, kHidden, 10);
-    cache_.block_bytes = 2 * 2 * kKvHeads * kKvBlockTokens * kHeadDim;
+    cache_.type = kv_type;
+    cache_.block_bytes =
+        static_cast<uint64_t>(2 * kKvHeads * KvTileBytes(kv_type, kHeadDim));
     cache_.values_offset = cache_.block_bytes / 2;
     cache_.base = Bytes(8 * cache_.block_bytes);
     std::memset(cache_.base, 0, 8 * cache_.block_bytes);
@@ -174,11 +177,12 @@ class Model {
 };
 
 std::vector<float> CpuLogits(DType type, const Tokens& tokens,
-                             const std::vector<float>& x) {
+                             const std::vector<float>& x,
+                             KvType kv_type = KvType::kF16) {
   auto device = CreateCpuDevice();
   Parallel parallel(1);
   auto ops = *CreateCpuPassOps(*OpsFor(Isa::kScalar), &parallel, kLimits);
-  Model model(device.get(), type);
+  Model model(device.get(), type, kv_type);
   std::vector<float> logits;
   EXPECT_THAT(model.Queue(*ops, tokens, x, &logits), IsOk());
   EXPECT_THAT(ops->Finish(), IsOk());
@@ -187,11 +191,12 @@ std::vector<float> CpuLogits(DType type, const Tokens& tokens,
 
 // A deferred device with what a pass on it needs.
 struct Cuda {
-  explicit Cuda(const DeferredDeviceOptions& options, DType type = DType::kF32)
+  explicit Cuda(const DeferredDeviceOptions& options, DType type = DType::kF32,
+                KvType kv_type = KvType::kF16)
       : device(CreateDeferredDevice(options)),
         stream(*device->NewStream()),
         ops(*CreateCudaPassOps(device.get(), stream.get(), kLimits)),
-        model(device.get(), type) {}
+        model(device.get(), type, kv_type) {}
 
   std::unique_ptr<Device> device;
   std::unique_ptr<Stream> stream;
@@ -230,6 +235,20 @@ TEST(CudaPassOpsTest, ALayerAgreesWithTheCpus) {
       EXPECT_EQ(cuda.ops->first_not_finite(), -1);
     }
   }
+}
+
+// A value that rounds otherwise is a step away, 1 / 127 of the largest: the
+// bound is as if each was. Against a cache of f16 it is over the bound above.
+TEST(CudaPassOpsTest, ALayerWithAQuantisedCacheAgreesWithTheCpus) {
+  const Tokens tokens(35, 35, 21);
+  const auto x = RandomFloats(tokens.count() * kHidden, 1, 22);
+  const auto expected = CpuLogits(DType::kF32, tokens, x, KvType::kQ8_0);
+  Cuda cuda({.seed = 1}, DType::kF32, KvType::kQ8_0);
+  std::vector<float> logits;
+  ASSERT_THAT(cuda.model.Queue(*cuda.ops, tokens, x, &logits), IsOk());
+  ASSERT_THAT(cuda.ops->Finish(), IsOk());
+  EXPECT_LE(Nmse(logits, expected), 1.0 / (127 * 127));
+  EXPECT_GT(Nmse(logits, CpuLogits(DType::kF32, tokens, x)), 1e-7);
 }
 
 TEST(CudaPassOpsTest, PassesMayFollowOneAnotherWithoutAWait) {
