@@ -4,48 +4,54 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "base/half.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/kv_rows.h"
 #include "kernels/ops.h"
 
 namespace coldstream {
 namespace {
 
 struct Cache {
-  std::vector<uint16_t> storage;
+  std::vector<std::byte> storage;
   std::vector<const std::byte*> keys;
   std::vector<const std::byte*> values;
 };
 
-Cache MakeCache(int64_t positions, int64_t kv_heads, int64_t dim) {
+Cache MakeCache(const Ops& ops, KvType type, int64_t positions,
+                int64_t kv_heads, int64_t dim) {
   Cache cache;
-  const size_t blocks = static_cast<size_t>((positions + 63) / 64);
-  const size_t block = static_cast<size_t>(kv_heads * 64 * dim);
-  std::vector<uint16_t> pattern(4096);
+  const int64_t blocks = (positions + kKvBlockTokens - 1) / kKvBlockTokens;
+  const int64_t tiles = kv_heads * KvTileBytes(type, dim);
+  cache.storage.resize(static_cast<size_t>(2 * blocks * tiles));
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
-  for (uint16_t& h : pattern) h = F32ToF16(normal(random));
-  cache.storage.resize(2 * blocks * block);
-  for (size_t i = 0; i < cache.storage.size(); ++i)
-    cache.storage[i] = pattern[(i * 7 + i / 4096) % 4096];
-  for (size_t b = 0; b < blocks; ++b) {
-    cache.keys.push_back(cache.storage.data() + 2 * b * block);
-    cache.values.push_back(cache.storage.data() + (2 * b + 1) * block);
+  std::vector<float> row(static_cast<size_t>(kv_heads * dim));
+  for (float& v : row) v = normal(random);
+  for (int64_t block = 0; block < 2 * blocks; ++block) {
+    std::byte* const to = cache.storage.data() + block * tiles;
+    (block % 2 == 0 ? cache.keys : cache.values).push_back(to);
+    for (int64_t slot = 0; slot < kKvBlockTokens; ++slot) {
+      std::rotate(row.begin(), row.begin() + 7 % std::ssize(row), row.end());
+      StoreKvRow(ops, type, row.data(), kv_heads, dim, slot, to);
+    }
   }
   return cache;
 }
 
-void BM_Attention(benchmark::State& state, const Ops* ops) {
+void BM_Attention(benchmark::State& state, const Ops* ops, KvType type) {
   const int64_t heads = state.range(0);
   const int64_t kv_heads = state.range(1);
   const int64_t dim = state.range(2);
   const int64_t count = state.range(3);
   const int64_t last = state.range(4);
-  const Cache cache = MakeCache(last + 1, kv_heads, dim);
+  const Cache cache = MakeCache(*ops, type, last + 1, kv_heads, dim);
   std::vector<float> q(static_cast<size_t>(count * heads * dim));
   for (size_t i = 0; i < q.size(); ++i)
     q[i] = static_cast<float>(i % 37) / 16 - 1;
@@ -65,12 +71,14 @@ void BM_Attention(benchmark::State& state, const Ops* ops) {
                               .kv_heads = kv_heads,
                               .key_dim = dim,
                               .value_dim = dim,
-                              .scale = 1 / std::sqrt(static_cast<float>(dim))};
+                              .scale = 1 / std::sqrt(static_cast<float>(dim)),
+                              .kv_type = type};
   for (auto _ : state) {
     ops->attention(args, 0, AttentionItems(args));
     benchmark::ClobberMemory();
   }
-  state.SetBytesProcessed(state.iterations() * (last + 1) * kv_heads * dim * 4);
+  state.SetBytesProcessed(state.iterations() * (last + 1) * kv_heads * 2 *
+                          KvTileBytes(type, dim) / kKvBlockTokens);
   state.counters["FLOP"] =
       benchmark::Counter(static_cast<double>(keys * heads * dim) * 4 *
                              static_cast<double>(state.iterations()),
@@ -94,9 +102,12 @@ void RegisterAll() {
   for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512}) {
     const StatusOr<const Ops*> ops = OpsFor(isa);
     if (!ops.ok()) continue;
-    benchmark::RegisterBenchmark(
-        (std::string("attention/") + IsaName(isa)).c_str(), BM_Attention, *ops)
-        ->Apply(Shapes);
+    for (const KvType type : {KvType::kF16, KvType::kQ8_0}) {
+      const std::string name =
+          absl::StrCat("attention/", IsaName(isa), "/", NameOf(type));
+      benchmark::RegisterBenchmark(name.c_str(), BM_Attention, *ops, type)
+          ->Apply(Shapes);
+    }
   }
 }
 
