@@ -69,6 +69,19 @@ Status FillDefaults(const ModelConfig& config, EngineOptions* options) {
   return absl::OkStatus();
 }
 
+// Errors: Unimplemented (a KV cache that attention does not take).
+Status CheckKvType(const ModelConfig& config, const EngineOptions& options) {
+  if (options.kv_type == KvType::kF16) return absl::OkStatus();
+  for (const LayerShape& layer : config.layers) {
+    const int64_t dim = std::max(layer.key_dim, layer.value_dim);
+    if (dim <= kMostQ8KvDim) continue;
+    return absl::UnimplementedError(absl::StrFormat(
+        "heads of %d values, at most %d with a KV cache of %s: use f16", dim,
+        kMostQ8KvDim, NameOf(options.kv_type)));
+  }
+  return absl::OkStatus();
+}
+
 // Errors: Unimplemented (the device's kernels do not take this model).
 Status CheckKernels(const Model& model, const EngineOptions& options) {
   const PassLimits limits = LimitsOfPass(model, options);
@@ -137,6 +150,7 @@ StatusOr<EnginePlan> PlanEngine(const Model& model,
     filled.vram_bytes = 0;
   }
   RETURN_IF_ERROR(FillDefaults(model.config(), &filled));
+  RETURN_IF_ERROR(CheckKvType(model.config(), filled));
   if (HasGpu(filled)) {
     RETURN_IF_ERROR(CheckKernels(model, filled));
     return PlanDevice(model, filled);

@@ -55,6 +55,7 @@ class BatcherTest : public TinyEngineTest {
   GenerateResult Alone(const Request& request) const {
     EngineOptions options = Options();
     options.max_sequences = 1;
+    options.kv_type = kv_type_;
     const auto engine = NewEngine(options);
     auto result = engine->NewSession()->Generate(request.generate, {});
     EXPECT_THAT(result.status(), IsOk());
@@ -78,9 +79,17 @@ class BatcherTest : public TinyEngineTest {
                                           y.best.begin(), y.best.end(), same);
                       });
   }
+
+  KvType kv_type_ = KvType::kF16;
 };
 
-TEST_F(BatcherTest, EveryRequestComesOutAsAloneInAnyCompany) {
+class KvTypeTest : public BatcherTest,
+                   public ::testing::WithParamInterface<KvType> {
+ protected:
+  KvTypeTest() { kv_type_ = GetParam(); }
+};
+
+TEST_P(KvTypeTest, EveryRequestComesOutAsAloneInAnyCompany) {
   std::mt19937 random(5);
   constexpr size_t kRequests = 24;
   std::vector<Request> requests;
@@ -94,10 +103,11 @@ TEST_F(BatcherTest, EveryRequestComesOutAsAloneInAnyCompany) {
   settings[1].max_sequences = 1;
   settings[2].max_sequences = 5;
   settings[2].batch_tokens = 13;
-  settings[2].kv_tokens = 5 * 64;  // they have to make room
+  settings[2].kv_tokens = 4 * 64;  // they have to make room
   std::vector<std::vector<TokenScore>> scores;
   int64_t put_back = 0, reused = 0;
-  for (const EngineOptions& options : settings) {
+  for (EngineOptions options : settings) {
+    options.kv_type = kv_type_;
     const auto engine = NewEngine(options);
     std::vector<size_t> order(kRequests);
     for (size_t i = 0; i < kRequests; ++i) order[i] = i;
@@ -134,6 +144,10 @@ TEST_F(BatcherTest, EveryRequestComesOutAsAloneInAnyCompany) {
   EXPECT_GT(put_back, 0);
   EXPECT_GT(reused, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, KvTypeTest,
+                         ::testing::Values(KvType::kF16, KvType::kQ8_0),
+                         [](const auto& type) { return NameOf(type.param); });
 
 TEST_F(BatcherTest, ScoresAreThoseOfTheLogits) {
   Request request;

@@ -73,6 +73,24 @@ INSTANTIATE_TEST_SUITE_P(All, CudaGoldenTest,
                            return TestNameOf(golden.param);
                          });
 
+// As tests/runtime/quantized_kv_test.cc has it for the CPU.
+TEST(CudaQuantizedKvTest, LogitsAreWithinQ8Rounding) {
+  double quantized = 0;
+  Golden llama;
+  for (const Golden& golden : LoadGoldens()) {
+    if (golden.file == "llama.q8_0.gguf") quantized = golden.bound();
+    if (golden.file == "llama.q4_k_m.gguf") llama = golden;
+  }
+  ASSERT_GT(quantized, 0);
+  EngineOptions options = OnDevice(1);
+  options.kv_type = KvType::kQ8_0;
+  const auto logits = EvaluateGolden(llama, options, 7, kUnitBytes);
+  ASSERT_THAT(logits.status(), IsOk());
+  const double nmse = Nmse(*logits, ExactLogits(llama));
+  std::printf("nmse %.3g\n", nmse);
+  EXPECT_LE(nmse, llama.bound() + quantized);
+}
+
 // A model of each kind of norm, and of its ids the first few: the kernels'
 // threads are slow here.
 TEST(CudaHiddenTest, HiddenStatesMakeTheLogitsAndDoNotDependOnMemory) {
