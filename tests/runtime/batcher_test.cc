@@ -40,7 +40,7 @@ class BatcherTest : public TinyEngineTest {
     const auto kind = static_cast<TokenId>(65 + below(3));
     generate.prompt.assign(static_cast<size_t>(1 + below(150)), kind);
     generate.prompt.back() = static_cast<TokenId>(65 + below(20));
-    generate.max_tokens = below(25);
+    generate.max_tokens = below(60);
     generate.ignore_end_of_generation = below(4) != 0;
     generate.sampling.temperature = below(2) == 0 ? 0 : 0.9;
     generate.sampling.repeat_penalty = below(2) == 0 ? 1.0 : 1.3;
@@ -103,7 +103,7 @@ TEST_P(KvTypeTest, EveryRequestComesOutAsAloneInAnyCompany) {
   settings[1].max_sequences = 1;
   settings[2].max_sequences = 5;
   settings[2].batch_tokens = 13;
-  settings[2].kv_tokens = 4 * 64;  // they have to make room
+  settings[2].kv_tokens = 5 * 64;  // they have to make room
   std::vector<std::vector<TokenScore>> scores;
   int64_t put_back = 0, reused = 0;
   for (EngineOptions options : settings) {
