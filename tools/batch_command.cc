@@ -120,15 +120,18 @@ StatusOr<EngineOptions> OptionsFor(const BatchFlags& flags,
   EngineOptions options = EngineOptionsFrom(flags.stream, /*positions=*/0);
   RETURN_IF_ERROR(OpenDevice(flags.stream, &options));
   options.queue_length = flags.sequences;
-  options.batch_tokens = std::max(options.batch_tokens, flags.sequences);
+  // A sequence takes one token of a pass or more. What the user gave is a cap.
+  const int64_t sequences =
+      std::min(flags.sequences, flags.stream.batch.value_or(flags.sequences));
+  options.batch_tokens = std::max(options.batch_tokens, sequences);
   if (flags.kv_tokens > 0) {
     options.kv_tokens = flags.kv_tokens;
   } else {
     ASSIGN_OR_RETURN(const int64_t most, KvTokensFor(model, options));
     ASSIGN_OR_RETURN(const EnginePlan plan, PlanEngine(model, options));
-    options.kv_tokens = std::min(most, plan.options.context * flags.sequences);
+    options.kv_tokens = std::min(most, plan.options.context * sequences);
   }
-  options.max_sequences = flags.sequences;
+  options.max_sequences = sequences;
   return options;
 }
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/byte_units.h"
+#include "runtime/engine.h"
 #include "scheduler/memory_plan.h"
 #include "tools/option_checks.h"
 
@@ -24,8 +25,10 @@ void AddModelFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
                  "Context: most tokens of prompt and answer together")
       ->transform(IntegerIn(1, kMaxContext))
       ->type_name("N");
-  app.add_option("-b,--batch-size", flags->batch,
-                 "Prompt tokens fed in one pass over the weights")
+  app.add_option("-b,--batch-tokens,--batch-size", flags->batch,
+                 absl::StrFormat("Most tokens of one pass over the weights, of "
+                                 "all sequences together (default %d)",
+                                 EngineOptions().batch_tokens))
       ->transform(IntegerIn(1, kMaxBatch))
       ->type_name("N");
   app.add_option("-t,--threads", flags->threads,

@@ -11,6 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -141,6 +142,25 @@ TEST_F(BatchCommandTest, ResultsDependOnNothingButTheRequest) {
   EXPECT_EQ(expected.size(), 40u);
   EXPECT_EQ(results({"--parallel", "1"}), expected);
   EXPECT_EQ(results({"--kv-tokens", "256", "--order", "input"}), expected);
+}
+
+TEST_F(BatchCommandTest, APassTakesNoMoreTokensThanItMay) {
+  const std::string in = temp_.Write("in.jsonl", Requests(12));
+  std::vector<std::string> arguments = Arguments(in, "-");
+  const CommandRun wide = RunColdstream(arguments);
+  const auto flag = std::find(arguments.begin(), arguments.end(), "-b");
+  ASSERT_NE(flag, arguments.end());
+  flag[0] = "--batch-tokens";
+  flag[1] = "3";  // of eight sequences
+  const CommandRun narrow = RunColdstream(arguments);
+  EXPECT_EQ(ById(narrow.out), ById(wide.out));
+  const std::regex counts("([0-9]+) tokens computed in ([0-9]+) passes");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(narrow.error, found, counts)) << narrow.error;
+  const int tokens = std::stoi(found[1]);
+  const int passes = std::stoi(found[2]);
+  EXPECT_LE(tokens, 3 * passes);
+  EXPECT_GT(tokens, 2 * passes);
 }
 
 // Lines of every form of input, among some that answer.

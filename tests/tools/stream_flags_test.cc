@@ -64,6 +64,14 @@ TEST(StreamFlagsTest, FillsEveryOption) {
   EXPECT_EQ(reader.chunk_bytes, uint64_t{2} << 20);
 }
 
+TEST(StreamFlagsTest, TheTokensOfAPassHaveThreeNames) {
+  for (const char* name : {"-b", "--batch-tokens", "--batch-size"}) {
+    StreamFlags flags;
+    ASSERT_EQ(Parse({"-m", "a.gguf", name, "9"}, &flags), "") << name;
+    EXPECT_EQ(flags.batch, 9) << name;
+  }
+}
+
 TEST(StreamFlagsTest, LeavesWhatIsNotGivenToTheEngine) {
   StreamFlags flags;
   ASSERT_EQ(Parse({"-m", "a.gguf"}, &flags), "");
