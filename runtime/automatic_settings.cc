@@ -7,6 +7,7 @@
 #include "io/disk_identity.h"
 #include "runtime/engine_plan.h"
 #include "runtime/profile_keys.h"
+#include "runtime/split_settings.h"
 #include "scheduler/disk_probe.h"
 
 namespace coldstream {
@@ -62,6 +63,40 @@ StatusOr<bool> ProbeAndRemember(const Model& model, const EnginePlan& plan,
   return true;
 }
 
+// How weights are read, and the slots they go to.
+Status ChooseStream(const Model& model, const EnginePlan& plan,
+                    const FixedSettings& fixed, Profile* profile,
+                    AutomaticSettings* chosen) {
+  const DiskIdentity disk = IdentifyDisk(*model.checkpoint().files().front());
+  if (disk.in_memory) return absl::OkStatus();
+  const std::string key = disk.Key();
+  const TunedSettings* tuned =
+      profile->FindTuned(TunedKeyOf(key, model.checkpoint(), plan.options));
+  // What suits reads through the page cache says nothing of direct ones.
+  if (tuned != nullptr && (tuned->direct != DirectMode::kOff ||
+                           !model.checkpoint().files().front()->direct())) {
+    ApplyTuned(*tuned, fixed, &chosen->options);
+    chosen->source = SettingsSource::kTuned;
+    return absl::OkStatus();
+  }
+  if (plan.memory.pass_read_bytes == 0) return absl::OkStatus();
+  if (fixed.io_depth && fixed.io_chunk) return absl::OkStatus();
+  const DiskRecord* record = profile->FindDisk(key);
+  if (record != nullptr) {
+    chosen->source = SettingsSource::kProbe;
+  } else if (plan.memory.pass_read_bytes >= kWorthMeasuring) {
+    ASSIGN_OR_RETURN(const bool measured,
+                     ProbeAndRemember(model, plan, key, profile, chosen));
+    if (measured) {
+      record = profile->FindDisk(key);
+      chosen->source = SettingsSource::kProbeNow;
+    }
+  }
+  if (record != nullptr)
+    Apply(record->depth, record->chunk_bytes, fixed, &chosen->options);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const char* SettingsSourceName(SettingsSource source) {
@@ -86,34 +121,12 @@ StatusOr<AutomaticSettings> ChooseSettings(const Model& model,
   ASSIGN_OR_RETURN(const EnginePlan plan, PlanEngine(model, options));
   const bool uploads = plan.vram && plan.vram->pass_read_bytes > 0;
   if (plan.memory.pass_read_bytes == 0 && !uploads) return chosen;
-  const DiskIdentity disk = IdentifyDisk(*model.checkpoint().files().front());
-  if (disk.in_memory) return chosen;
-  const std::string key = disk.Key();
-
-  const TunedSettings* tuned =
-      profile->FindTuned(TunedKeyOf(key, model.checkpoint(), plan.options));
-  // What suits reads through the page cache says nothing of direct ones.
-  if (tuned != nullptr && (tuned->direct != DirectMode::kOff ||
-                           !model.checkpoint().files().front()->direct())) {
-    ApplyTuned(*tuned, fixed, &chosen.options);
-    chosen.source = SettingsSource::kTuned;
-    return chosen;
-  }
-  if (plan.memory.pass_read_bytes == 0) return chosen;
-  if (fixed.io_depth && fixed.io_chunk) return chosen;
-  const DiskRecord* record = profile->FindDisk(key);
-  if (record != nullptr) {
-    chosen.source = SettingsSource::kProbe;
-  } else if (plan.memory.pass_read_bytes >= kWorthMeasuring) {
-    ASSIGN_OR_RETURN(const bool measured,
-                     ProbeAndRemember(model, plan, key, profile, &chosen));
-    if (measured) {
-      record = profile->FindDisk(key);
-      chosen.source = SettingsSource::kProbeNow;
-    }
-  }
-  if (record != nullptr)
-    Apply(record->depth, record->chunk_bytes, fixed, &chosen.options);
+  RETURN_IF_ERROR(ChooseStream(model, plan, fixed, profile, &chosen));
+  if (!uploads) return chosen;
+  ASSIGN_OR_RETURN(chosen.options.split_rates,
+                   FindSplitRates(model, options, plan, profile));
+  if (const std::string note = profile->Save().note; !note.empty())
+    chosen.note = note;
   return chosen;
 }
 

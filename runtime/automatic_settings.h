@@ -1,5 +1,7 @@
 // How a model is best streamed here: what the user did not fix is taken from
-// the profile, and the disk is measured once where nothing is known of it.
+// the profile, and the disk is measured once where nothing is known of it. So
+// are, where much is uploaded to a device in every pass, the rates by which an
+// engine chooses what the CPU computes beside it.
 //
 //   Profile profile = Profile::Load(ProfilePlace::FromEnvironment());
 //   ASSIGN_OR_RETURN(auto chosen, ChooseSettings(*model, options, {},

@@ -72,7 +72,8 @@ int64_t BestSplit(const Model& model, const EngineOptions& options,
 // Fills in what was not asked for. `depths`: those to choose from.
 void ChooseSplit(const Model& model, std::span<const int> depths,
                  const EngineOptions& asked, EngineOptions* options,
-                 SplitCounts* split) {
+                 SplitChoice* choice) {
+  SplitCounts* const split = &choice->counts;
   const StatusOr<EnginePlan> plan = PlanSplit(model, *options, *split);
   // Where nothing is copied there is nothing to gain; what cannot be planned
   // will be an error.
@@ -91,7 +92,9 @@ void ChooseSplit(const Model& model, std::span<const int> depths,
     options->prefetch_depth = depth;
     split->ffn = with.ffn;
   }
+  if (!asked.cpu_ffn) choice->ffn = SplitSource::kChosen;
   if (asked.cpu_ffn_prefill) return;
+  choice->ffn_prefill = SplitSource::kChosen;
   // A pass of many tokens, if there are any: of what is on the CPU already.
   split->ffn_prefill = split->ffn;
   if (PhaseOf(options->batch_tokens) == Phase::kPrefill)
@@ -104,7 +107,7 @@ void ChooseSplit(const Model& model, std::span<const int> depths,
 
 StatusOr<EnginePlan> PlanDevice(const Model& model,
                                 const EngineOptions& options) {
-  ASSIGN_OR_RETURN(SplitCounts split,
+  ASSIGN_OR_RETURN(SplitChoice split,
                    AskedSplit(options, model.config().layer_count()));
   EngineOptions filled = options;
   std::span<const int> depths(&options.prefetch_depth, 1);
@@ -114,7 +117,9 @@ StatusOr<EnginePlan> PlanDevice(const Model& model,
   }
   if (options.split_rates.known())
     ChooseSplit(model, depths, options, &filled, &split);
-  return PlanSplit(model, filled, split);
+  ASSIGN_OR_RETURN(EnginePlan plan, PlanSplit(model, filled, split.counts));
+  plan.split = split;
+  return plan;
 }
 
 }  // namespace coldstream

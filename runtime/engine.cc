@@ -94,6 +94,7 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
   core->plan = std::move(plan.memory);
   core->vram_plan = std::move(plan.vram);
   core->placement = std::move(plan.placement);
+  core->split = plan.split;
   const EngineOptions& filled = core->options;
   if (core->vram_plan && filled.gpu == nullptr) {
     return absl::InvalidArgumentError(
@@ -341,6 +342,7 @@ const MemoryPlan* Engine::vram_plan() const {
   return core_->vram_plan ? &*core_->vram_plan : nullptr;
 }
 const Placement& Engine::placement() const { return core_->placement; }
+const SplitChoice& Engine::split() const { return core_->split; }
 const char* Engine::device_name() const { return core_->device->name(); }
 uint64_t Engine::pinned_bytes() const {
   const PinnedMemory& arena = core_->store.host_arena();

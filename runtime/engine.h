@@ -31,6 +31,7 @@
 #include "runtime/compute_device.h"
 #include "runtime/model.h"
 #include "runtime/request.h"
+#include "runtime/split_choice.h"
 #include "scheduler/memory_plan.h"
 #include "scheduler/placement.h"
 #include "scheduler/split_rates.h"
@@ -173,6 +174,7 @@ class Engine {
   const char* device_name() const;  // "cpu", or the card's own name
   // What the CPU computes beside the device, by unit; empty if nothing.
   const Placement& placement() const;
+  const SplitChoice& split() const;  // behind it
   // Host memory that copies to the device can use beside the host.
   uint64_t pinned_bytes() const;
   const EngineOptions& options() const;  // with every default filled in

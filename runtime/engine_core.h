@@ -16,6 +16,7 @@
 #include "io/reader.h"
 #include "kernels/pass_ops.h"
 #include "runtime/engine.h"
+#include "runtime/split_choice.h"
 #include "scheduler/memory_plan.h"
 #include "scheduler/placement.h"
 #include "scheduler/uploader.h"
@@ -56,6 +57,7 @@ class EngineCore {
   MemoryPlan plan;                      // of host memory
   std::optional<MemoryPlan> vram_plan;  // null: the CPU computes
   Placement placement;                  // what it computes beside a device
+  SplitChoice split;
   std::unique_ptr<Device> cpu;
   Device* device = nullptr;         // the GPU's, or cpu
   std::unique_ptr<Stream> compute;  // null: the CPU's ops just run

@@ -114,6 +114,13 @@ Home HomeOf(const EnginePlan& plan, size_t unit) {
   return plan.memory.resident[unit] ? Home::kRam : Home::kDisk;
 }
 
+EnginePlan PlanOf(const Engine& engine) {
+  EnginePlan plan{engine.options(), engine.plan(), std::nullopt,
+                  engine.placement(), engine.split()};
+  if (engine.vram_plan() != nullptr) plan.vram = *engine.vram_plan();
+  return plan;
+}
+
 const File& EmbeddingFile(const Model& model) {
   return *model.checkpoint().files()[static_cast<size_t>(
       model.weights().embedding.extent.file)];

@@ -10,6 +10,7 @@
 #include "kernels/pass_ops.h"
 #include "runtime/engine.h"
 #include "runtime/model.h"
+#include "runtime/split_choice.h"
 #include "scheduler/memory_plan.h"
 #include "scheduler/placement.h"
 
@@ -20,6 +21,7 @@ struct EnginePlan {
   MemoryPlan memory;               // of host memory
   std::optional<MemoryPlan> vram;  // of the device's, unless that is the CPU
   Placement placement = {};        // what the CPU computes beside a device
+  SplitChoice split = {};          // as counts
 };
 
 // Where a unit's weights are when a pass comes to it.
@@ -30,6 +32,9 @@ Home HomeOf(const EnginePlan& plan, size_t unit);
 // Errors: as Engine::Create for options and memory.
 StatusOr<EnginePlan> PlanEngine(const Model& model,
                                 const EngineOptions& options);
+
+// The one that an engine carries out.
+EnginePlan PlanOf(const Engine& engine);
 
 // The most a pass of this engine holds; options with every default filled in.
 PassLimits LimitsOfPass(const Model& model, const EngineOptions& options);

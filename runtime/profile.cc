@@ -219,6 +219,7 @@ const TunedSettings* Profile::FindTuned(const TunedKey& key) const {
   for (const auto& [other, settings] : data_.tuned) {
     if (other.disk != key.disk || other.model != key.model ||
         other.threads != key.threads || other.device != key.device ||
+        other.cpu_layers != key.cpu_layers ||
         Distance(other.vram_bytes, key.vram_bytes) > key.vram_bytes / 16)
       continue;
     const uint64_t distance = Distance(other.ram_bytes, key.ram_bytes);

@@ -38,11 +38,13 @@ struct TunedKey {
   int threads = 0;
   std::string device = {};  // its name; empty: the CPU
   uint64_t vram_bytes = 0;  // of the budget there
+  int cpu_layers = 0;       // that are not the device's
 
   bool operator<(const TunedKey& other) const {
-    return std::tie(disk, model, ram_bytes, threads, device, vram_bytes) <
+    return std::tie(disk, model, ram_bytes, threads, device, vram_bytes,
+                    cpu_layers) <
            std::tie(other.disk, other.model, other.ram_bytes, other.threads,
-                    other.device, other.vram_bytes);
+                    other.device, other.vram_bytes, other.cpu_layers);
   }
 };
 
@@ -52,7 +54,8 @@ struct TunedSettings {
   uint64_t chunk_bytes = 0;
   IoBackendKind backend = IoBackendKind::kAuto;
   DirectMode direct = DirectMode::kAuto;
-  // Measured, from disk; of uploads where a pass reads nothing.
+  // Measured, from disk; of uploads where a pass reads nothing; 0 where it
+  // uploads nothing either.
   double bytes_per_second = 0;
   double tokens_per_second = 0;  // measured, in decode
   std::string date;

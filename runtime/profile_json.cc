@@ -20,6 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr char kFormat[] = "coldstream-profile";
 constexpr size_t kMaxText = 512;
 constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxLayers = 1 << 20;
 constexpr double kMaxRate = 1e18;
 constexpr size_t kMaxRates = 64;
 
@@ -56,6 +57,12 @@ class FieldReader {
   double Rate(const char* name) {
     const Json* value = Find(name);
     if (value == nullptr) return 0;
+    return CheckedRate(name, *value);
+  }
+  // Zero says that there was nothing to measure.
+  double RateOrZero(const char* name) {
+    const Json* value = Find(name);
+    if (value == nullptr || *value == 0) return 0;
     return CheckedRate(name, *value);
   }
   double CheckedRate(std::string_view name, const Json& value) {
@@ -171,6 +178,9 @@ std::pair<TunedKey, TunedSettings> ReadTuned(FieldReader* fields) {
     key.device = fields->Text("device");
     key.vram_bytes =
         static_cast<uint64_t>(fields->Integer("vram_bytes", 1, INT64_MAX));
+    if (fields->Has("cpu_layers"))
+      key.cpu_layers =
+          static_cast<int>(fields->Integer("cpu_layers", 0, kMaxLayers));
   }
   TunedSettings tuned;
   tuned.prefetch_depth = static_cast<int>(
@@ -181,7 +191,7 @@ std::pair<TunedKey, TunedSettings> ReadTuned(FieldReader* fields) {
       "chunk_bytes", kMinIoChunkBytes, kMaxIoChunkBytes, kMinIoChunkBytes));
   tuned.backend = fields->Choice("backend", kBackends);
   tuned.direct = fields->Choice("direct", kDirectModes);
-  tuned.bytes_per_second = fields->Rate("bytes_per_second");
+  tuned.bytes_per_second = fields->RateOrZero("bytes_per_second");
   tuned.tokens_per_second = fields->Rate("tokens_per_second");
   tuned.date = fields->Text("date");
   return {key, tuned};
@@ -260,6 +270,7 @@ Json TunedJson(const TunedKey& key, const TunedSettings& tuned) {
   if (!key.device.empty()) {
     json["device"] = key.device;
     json["vram_bytes"] = key.vram_bytes;
+    if (key.cpu_layers > 0) json["cpu_layers"] = key.cpu_layers;
   }
   json["prefetch_depth"] = tuned.prefetch_depth;
   json["io_depth"] = tuned.io_depth;

@@ -83,6 +83,7 @@ TunedKey TunedKeyOf(const std::string& disk, const Checkpoint& checkpoint,
   if (options.gpu != nullptr) {
     key.device = options.gpu->device->name();
     key.vram_bytes = options.vram_bytes;
+    key.cpu_layers = options.cpu_layers.value_or(0);
   }
   return key;
 }

@@ -34,9 +34,16 @@ std::vector<int64_t> Spread(const std::vector<int64_t>& from, int64_t count) {
 
 }  // namespace
 
-StatusOr<SplitCounts> AskedSplit(const EngineOptions& options,
+StatusOr<SplitChoice> AskedSplit(const EngineOptions& options,
                                  int64_t layer_count) {
-  SplitCounts counts;
+  const auto by = [](bool asked) {
+    return asked ? SplitSource::kForced : SplitSource::kDefault;
+  };
+  SplitChoice choice;
+  choice.layers = by(options.gpu_layers || options.cpu_layers);
+  choice.ffn = by(options.cpu_ffn.has_value());
+  choice.ffn_prefill = by(options.cpu_ffn || options.cpu_ffn_prefill);
+  SplitCounts& counts = choice.counts;
   ASSIGN_OR_RETURN(counts.layers, CountOf("the number of the CPU's layers",
                                           options.cpu_layers, layer_count));
   if (options.gpu_layers) {
@@ -62,7 +69,7 @@ StatusOr<SplitCounts> AskedSplit(const EngineOptions& options,
                      CountOf("the number of the CPU's FFNs in prefill",
                              options.cpu_ffn_prefill, later));
   }
-  return counts;
+  return choice;
 }
 
 void SetSplit(const SplitCounts& counts, int64_t layer_count,

@@ -13,24 +13,15 @@
 #include "base/status.h"
 #include "graphs/weight_map.h"
 #include "runtime/engine.h"
+#include "runtime/split_choice.h"
 #include "scheduler/placement.h"
 
 namespace coldstream {
 
-struct SplitCounts {
-  int64_t layers = 0;
-  // Of later layers, in passes of few tokens and of many; the layers of the
-  // smaller count are among those of the larger.
-  int64_t ffn = 0;
-  int64_t ffn_prefill = 0;
-
-  bool any() const { return layers > 0 || ffn > 0 || ffn_prefill > 0; }
-};
-
 // What the options say; what they leave open is 0, but for ffn_prefill, which
 // then is as ffn. Errors: InvalidArgument (a negative count; gpu_layers and
 // cpu_layers that do not agree).
-StatusOr<SplitCounts> AskedSplit(const EngineOptions& options,
+StatusOr<SplitChoice> AskedSplit(const EngineOptions& options,
                                  int64_t layer_count);
 
 // The options that ask for `counts`.

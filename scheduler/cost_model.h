@@ -32,6 +32,7 @@ struct PassPrediction {
   double disk_seconds = 0;     // the disk is busy
   double compute_seconds = 0;  // the computation is busy
   double upload_seconds = 0;   // the link to a device is busy
+  double cpu_seconds = 0;      // of compute_seconds, on the CPU beside it
   Link binding() const {
     if (disk_seconds > compute_seconds && disk_seconds > upload_seconds)
       return Link::kDisk;

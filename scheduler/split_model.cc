@@ -10,11 +10,15 @@
 namespace coldstream {
 namespace {
 
-// Weights wait for memory with one token, for arithmetic with many.
+// Weights wait for memory with one token, for arithmetic with many; if that is
+// known.
 double ComputeSeconds(double bytes, int64_t tokens, double bytes_per_second,
                       double token_bytes_per_second) {
-  return bytes * std::max(1 / bytes_per_second,
-                          static_cast<double>(tokens) / token_bytes_per_second);
+  const double arithmetic =
+      token_bytes_per_second > 0
+          ? static_cast<double>(tokens) / token_bytes_per_second
+          : 0;
+  return bytes * std::max(1 / bytes_per_second, arithmetic);
 }
 
 }  // namespace

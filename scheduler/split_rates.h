@@ -11,17 +11,17 @@ struct SplitRates {
   // Of weights, by one token.
   double cpu = 0;
   double device = 0;
-  // Of weights, times the tokens they are multiplied with, by many.
+  // Of weights, times the tokens they are multiplied with, by many. A device's
+  // arithmetic that is not known is taken to be no limit.
   double cpu_tokens = 0;
   double device_tokens = 0;
   // Of a crossing, beside its bytes: what waiting for a stream and starting
   // work on it takes. A usual figure, not measured here.
   double crossing_seconds = 20e-6;
 
-  // All but the disk's, which only a plan that reads needs.
+  // All that is always needed: only a plan that reads needs the disk's.
   bool known() const {
-    return upload > 0 && cpu > 0 && device > 0 && cpu_tokens > 0 &&
-           device_tokens > 0;
+    return upload > 0 && cpu > 0 && device > 0 && cpu_tokens > 0;
   }
 };
 

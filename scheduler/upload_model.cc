@@ -63,7 +63,9 @@ class Playback {
     on_cpu_ = on_cpu;
     compute_clock_ += seconds;
     busy_.compute_seconds += seconds;
-    if (on_cpu) queued_ = compute_clock_;
+    if (!on_cpu) return;
+    busy_.cpu_seconds += seconds;
+    queued_ = compute_clock_;
   }
 
   // When the bytes of `unit` are in host memory.
@@ -134,7 +136,8 @@ PassPrediction PredictUploadPass(const UploadPassShape& shape) {
   return {.seconds = after.seconds - before.seconds,
           .disk_seconds = after.disk_seconds - before.disk_seconds,
           .compute_seconds = after.compute_seconds - before.compute_seconds,
-          .upload_seconds = after.upload_seconds - before.upload_seconds};
+          .upload_seconds = after.upload_seconds - before.upload_seconds,
+          .cpu_seconds = after.cpu_seconds - before.cpu_seconds};
 }
 
 }  // namespace coldstream

@@ -73,11 +73,16 @@ TEST(ProfileJsonTest, WhatWasTunedOnADeviceIsKeptWithItsMemory) {
   key.device = "a card";
   key.vram_bytes = 123456789;
   data.tuned[key] = data.tuned.begin()->second;
+  // The same with layers on the CPU, where a pass uploads nothing.
+  key.cpu_layers = 3;
+  data.tuned[key] = data.tuned.begin()->second;
+  data.tuned[key].bytes_per_second = 0;
   const auto parsed = ParseProfile(FormatProfile(data));
   ASSERT_THAT(parsed, IsOk());
   EXPECT_EQ(parsed->refused, 0u);
-  EXPECT_EQ(parsed->data.tuned.size(), 2u);
-  EXPECT_TRUE(parsed->data.tuned.contains(key));
+  EXPECT_EQ(parsed->data.tuned.size(), 3u);
+  ASSERT_TRUE(parsed->data.tuned.contains(key));
+  EXPECT_EQ(parsed->data.tuned.at(key).bytes_per_second, 0);
 }
 
 TEST(ProfileJsonTest, AValueOutOfRangeCostsItsEntryAlone) {

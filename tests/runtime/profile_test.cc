@@ -147,6 +147,8 @@ TEST_F(ProfileTest, WhatWasTunedOnADeviceIsForThatDeviceAndABudgetNear) {
   EXPECT_FALSE(find("card", 600 << 20));
   EXPECT_FALSE(find("another", 500 << 20));
   EXPECT_FALSE(find("", 0));
+  const TunedKey split = {"d", "m", 1000 << 20, 2, "card", 500 << 20, 4};
+  EXPECT_EQ(profile.FindTuned(split), nullptr);
 }
 
 TEST_F(ProfileTest, SaveKeepsWhatAnotherProcessWroteMeanwhile) {

@@ -98,12 +98,27 @@ TEST_F(SplitCountsTest, OptionsThatAskForCountsGiveThem) {
   for (int64_t layers : {0, 3, 8}) {
     EngineOptions options;
     SetSplit({layers, 8 - layers, 0}, kLayers, &options);
-    const auto counts = AskedSplit(options, kLayers);
-    ASSERT_THAT(counts.status(), IsOk());
-    EXPECT_EQ(counts->layers, layers);
-    EXPECT_EQ(counts->ffn, 8 - layers);
-    EXPECT_EQ(counts->ffn_prefill, 0);
+    const auto choice = AskedSplit(options, kLayers);
+    ASSERT_THAT(choice.status(), IsOk());
+    EXPECT_EQ(choice->counts.layers, layers);
+    EXPECT_EQ(choice->counts.ffn, 8 - layers);
+    EXPECT_EQ(choice->counts.ffn_prefill, 0);
+    EXPECT_EQ(choice->layers, SplitSource::kForced);
+    EXPECT_EQ(choice->ffn, SplitSource::kForced);
+    EXPECT_EQ(choice->ffn_prefill, SplitSource::kForced);
   }
+}
+
+TEST_F(SplitCountsTest, WhatIsNotAskedForIsForcedByNobody) {
+  EngineOptions options;
+  options.cpu_ffn = 2;
+  const auto choice = AskedSplit(options, kLayers);
+  ASSERT_THAT(choice.status(), IsOk());
+  EXPECT_EQ(choice->layers, SplitSource::kDefault);
+  EXPECT_EQ(choice->ffn, SplitSource::kForced);
+  // As many, where nothing is known.
+  EXPECT_EQ(choice->ffn_prefill, SplitSource::kForced);
+  EXPECT_EQ(AskedSplit({}, kLayers)->ffn, SplitSource::kDefault);
 }
 
 }  // namespace

@@ -101,6 +101,16 @@ TEST(SplitModelTest, ManyTokensAreTheDevices) {
             2 * HalfOnHost(21, 0).Seconds(512));
 }
 
+TEST(SplitModelTest, ADevicesArithmeticThatIsNotKnownIsNoLimit) {
+  SplitRates rates = MachineRates();
+  rates.device_tokens = 0;
+  ASSERT_TRUE(rates.known());
+  const HalfOnHost none(21, 0);
+  EXPECT_NEAR(none.Seconds(1 << 20, rates), none.Seconds(1, rates), 1e-9);
+  rates.cpu_tokens = 0;
+  EXPECT_FALSE(rates.known());
+}
+
 // Bytes that are read from disk wait for it on either plan.
 TEST(SplitModelTest, ADiskThatIsTheLimitIsNotHelped) {
   SplitRates rates = MachineRates();
