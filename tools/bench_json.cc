@@ -46,6 +46,8 @@ Json SampleJson(const PhaseSample& sample) {
   json["bytes_uploaded"] = sample.used.bytes_uploaded;
   json["upload_busy_seconds"] = sample.used.upload_busy_seconds;
   json["compute_seconds"] = sample.used.compute_seconds;
+  json["cpu_seconds"] = sample.used.cpu_seconds;
+  json["cpu_units"] = sample.used.cpu_units;
   json["stall_seconds"] = sample.used.stall_seconds;
   return json;
 }
@@ -135,6 +137,7 @@ Json SettingJson(const BenchMeasurement& m) {
                     {"staging_bytes", m.plan.fixed.staging},
                     {"pinned_bytes", m.pinned_bytes}};
   }
+  json["split"] = SplitJson(m.split);
   json["prompt_tokens"] = m.prompt_tokens;
   json["generated_tokens"] = m.generated_tokens;
   json["batch_tokens"] = m.batch_tokens;

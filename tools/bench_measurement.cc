@@ -185,6 +185,7 @@ class Bench {
     result_.device = engine.device_name();
     result_.device_fallback = options.device_fallback;
     if (engine.vram_plan() != nullptr) result_.vram = *engine.vram_plan();
+    result_.split = SummarizeSplit(*model_, PlanOf(engine));
     result_.pinned_bytes = engine.pinned_bytes();
     result_.disk = IdentifyDisk(*LargestFile(files_)).Describe();
     for (const DiskIdentity& disk : counter_.disks())

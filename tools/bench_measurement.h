@@ -21,6 +21,7 @@
 #include "tools/bench_flags.h"
 #include "tools/disk_ceiling.h"
 #include "tools/phase_sample.h"
+#include "tools/split_share.h"
 #include "tools/upload_ceiling.h"
 
 namespace coldstream {
@@ -29,11 +30,12 @@ struct BenchMeasurement {
   // The setting.
   std::string model;
   std::string architecture;
-  uint64_t weight_bytes = 0;       // touched by a pass
-  MemoryPlan plan;                 // of host memory
-  std::string device;              // "cpu", or the card's name
-  std::string device_fallback;     // why the CPU, if that was automatic
-  std::optional<MemoryPlan> vram;  // nullopt: the CPU computes
+  uint64_t weight_bytes = 0;          // touched by a pass
+  MemoryPlan plan;                    // of host memory
+  std::string device;                 // "cpu", or the card's name
+  std::string device_fallback;        // why the CPU, if that was automatic
+  std::optional<MemoryPlan> vram;     // nullopt: the CPU computes
+  std::optional<SplitSummary> split;  // of the two
   uint64_t pinned_bytes = 0;
   std::string disk;        // for people; of the largest file
   bool in_memory = false;  // a file of the model lies on tmpfs or the like

@@ -105,6 +105,8 @@ std::string SettingText(const BenchMeasurement& m) {
         m.vram->slot_count, FormatByteSize(m.vram->slot_bytes),
         FormatByteSize(m.vram->pass_read_bytes),
         FormatByteSize(m.plan.fixed.staging), FormatByteSize(m.pinned_bytes));
+    if (m.split)
+      text += absl::StrFormat("CPU         %s\n", SplitText(m.split->choice));
   } else if (!m.device_fallback.empty()) {
     text += "device      " + m.device_fallback + "\n";
   }

@@ -21,6 +21,9 @@ EngineOptions EngineOptionsFrom(const StreamFlags& flags, int64_t positions) {
   options.ram_bytes = flags.ram.value_or(0);
   options.vram_bytes = flags.vram.value_or(0);
   options.staging_bytes = flags.staging.value_or(options.staging_bytes);
+  options.gpu_layers = flags.gpu_layers;
+  options.cpu_layers = flags.cpu_layers;
+  options.cpu_ffn = flags.cpu_ffn;
   options.prefetch_depth =
       flags.prefetch_depth.value_or(options.prefetch_depth);
   options.reader = flags.reader_options();
@@ -35,10 +38,11 @@ Status OpenDevice(const StreamFlags& flags, EngineOptions* options) {
   ASSIGN_OR_RETURN(OpenedDevice opened, OpenComputeDevice(flags.device));
   options->gpu = std::move(opened.gpu);
   if (opened.fallback.empty()) return absl::OkStatus();
-  if (flags.vram || flags.staging) {
+  if (const char* const given = FirstDeviceFlag(flags)) {
     return absl::UnavailableError(
-        absl::StrFormat("%s was given but there is no device to run on (%s)",
-                        flags.vram ? "--vram" : "--staging", opened.fallback));
+        absl::StrFormat("%s was given but there is no device to run on (%s); "
+                        "leave it out to run on the CPU",
+                        given, opened.fallback));
   }
   options->device_fallback = opened.fallback;
   if (opened.unexpected) PrintWarning(opened.fallback);

@@ -22,7 +22,7 @@ EngineOptions EngineOptionsFrom(const StreamFlags& flags, int64_t positions);
 
 // Opens the device that --device asks for. Where auto comes down to the CPU in
 // a build that could use a GPU, one line on stderr says why; it is an error
-// where the user has given the device's memory. Errors: the device's.
+// where a flag was given that is for a device. Errors: the device's.
 Status OpenDevice(const StreamFlags& flags, EngineOptions* options);
 
 // The engine for `options`, with what the flags leave open taken from the

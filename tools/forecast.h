@@ -6,14 +6,15 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "runtime/compute_rates.h"
 #include "runtime/engine_plan.h"
 #include "runtime/model.h"
 #include "scheduler/cost_model.h"
+#include "tools/split_share.h"
 
 namespace coldstream {
 
@@ -22,6 +23,13 @@ struct LinkRates {
   double disk = 0;
   double upload = 0;           // to a device with memory of its own
   Contention contention = {};  // of the disk and the CPU
+};
+
+// By unit, what a pass takes: where it is computed, and beside a device on the
+// CPU (empty: not known).
+struct SideCosts {
+  std::vector<UnitCost> main;
+  std::vector<UnitCost> cpu = {};
 };
 
 struct MachineRates {
@@ -35,6 +43,7 @@ struct MachineRates {
 // A pass over the weights for `tokens` tokens.
 struct PassForecast {
   int64_t tokens = 0;
+  SplitShare share = {};  // beside a device
   // Unset where a rate that is needed is not known.
   std::optional<PassPrediction> time;
 
@@ -57,24 +66,22 @@ struct Forecast {
   uint64_t disk_bytes = 0;  // as read
   uint64_t ram_bytes = 0;
   uint64_t vram_bytes = 0;
-  uint64_t upload_bytes = 0;  // copied to a device
   PassForecast decode;
   PassForecast prefill;
   std::optional<NextSpend> next;  // unset where decode.time is
 };
 
-// Errors: as PlanEngine.
+// Beside a device the plan is the one that these rates make best. Errors: as
+// PlanEngine.
 StatusOr<Forecast> MakeForecast(const Model& model,
                                 const EngineOptions& options,
                                 const MachineRates& rates);
 
 // More memory if that is predicted to bring 1 % or more (of the two a device
 // has, the one that brings more), else what the binding link asks for. `costs`:
-// by unit, of a pass for one token, where it is computed. The rates of the
-// links that the plan needs must be known.
+// of a pass for one token. The rates that the plan needs must be known.
 NextSpend FindNextSpend(const Model& model, const EnginePlan& plan,
-                        std::span<const UnitCost> costs,
-                        const LinkRates& links);
+                        const SideCosts& costs, const LinkRates& links);
 
 // "+1 GiB of RAM: 1.31 -> 1.48 tok/s".
 std::string NextSpendText(const NextSpend& spend);

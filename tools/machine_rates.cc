@@ -4,17 +4,15 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "runtime/device_rates.h"
 #include "runtime/disk_contention.h"
+#include "runtime/split_settings.h"
 #include "scheduler/disk_probe.h"
-#include "scheduler/upload_probe.h"
 
 namespace coldstream {
 namespace {
 
 constexpr char kComputeContention[] = "compute beside disk, times";
 constexpr char kDiskContention[] = "disk beside compute, times";
-constexpr char kUpload[] = "upload, a byte";
 
 // The rate at which one token's products go through weights, by type.
 std::string WeightRates(const ComputeRates& rates) {
@@ -32,7 +30,11 @@ std::string WeightRates(const ComputeRates& rates) {
 
 RateSource::RateSource(Options options)
     : options_(std::move(options)),
-      profile_(Profile::Load(ProfilePlace::FromEnvironment())) {
+      profile_(Profile::Load(ProfilePlace::FromEnvironment())),
+      finder_(&profile_, {.threads = options_.threads,
+                          .gpu = options_.gpu,
+                          .measure = options_.probe ? MeasureRates::kAll
+                                                    : MeasureRates::kMissing}) {
   if (!profile_.warning().empty()) warnings_.push_back(profile_.warning());
 }
 
@@ -40,67 +42,33 @@ StatusOr<MachineRates> RateSource::RatesFor(const Model& model) {
   if (disk_note_.empty()) RETURN_IF_ERROR(FindDiskRate(model));
   MachineRates rates;
   rates.links.disk = disk_bytes_per_second_;
-  if (options_.for_device) {
-    RETURN_IF_ERROR(FindDeviceRates(model));
-    if (options_.gpu != nullptr) rates.device = &device_;
-    rates.device_memory = options_.vram_rate.value_or(0) * 1e9;
-    rates.links.upload = upload_bytes_per_second_;
+  ASSIGN_OR_RETURN(compute_, finder_.Cpu(model));
+  rates.compute = compute_;
+  if (!options_.for_device) {
+    if (!contention_) RETURN_IF_ERROR(FindContention(model));
+    rates.links.contention = *contention_;
     return rates;
   }
-  RETURN_IF_ERROR(FindCpuRates(model));
-  if (!contention_) RETURN_IF_ERROR(FindContention(model));
-  rates.compute = &compute_;
-  rates.links.contention = *contention_;
-  return rates;
-}
-
-Status RateSource::FindCpuRates(const Model& model) {
-  ComputeRates::Seconds known = compute_.seconds();
-  const ComputeRecord* record =
-      profile_.FindCompute(ComputeRates::MachineKey(options_.threads));
-  if (record != nullptr && !options_.probe)
-    known.insert(record->rates.begin(), record->rates.end());
-  const size_t before = known.size();
-  ASSIGN_OR_RETURN(compute_,
-                   ComputeRates::Measure(model, options_.threads, known));
-  if (compute_.seconds().size() > before) measured_compute_ = true;
-  return absl::OkStatus();
-}
-
-// Of the device that is here: kept under its name, the link among its rates.
-Status RateSource::FindDeviceRates(const Model& model) {
-  if (options_.gpu == nullptr) {
-    upload_bytes_per_second_ = options_.upload_rate.value_or(0) * 1e9;
-    return absl::OkStatus();
+  RETURN_IF_ERROR(FindUploadRate());
+  rates.links.upload = upload_bytes_per_second_;
+  rates.device_memory = options_.vram_rate.value_or(0) * 1e9;
+  if (options_.gpu != nullptr) {
+    ASSIGN_OR_RETURN(device_, finder_.Device(model));
+    rates.device = device_;
   }
-  ComputeRates::Seconds known = device_.seconds();
-  const ComputeRecord* record =
-      profile_.FindCompute(options_.gpu->device->name());
-  if (record != nullptr && !options_.probe)
-    known.insert(record->rates.begin(), record->rates.end());
-  const auto upload = known.find(kUpload);
-  if (upload != known.end()) upload_bytes_per_second_ = 1 / upload->second;
-  known.erase(kUpload);
-  const size_t before = known.size();
-  ASSIGN_OR_RETURN(device_, MeasureDeviceRates(model, *options_.gpu, known));
-  if (device_.seconds().size() > before) measured_device_ = true;
-  return FindUploadRate();
+  return rates;
 }
 
 Status RateSource::FindUploadRate() {
   if (options_.upload_rate) {
     upload_bytes_per_second_ = *options_.upload_rate * 1e9;
-    return absl::OkStatus();
-  }
-  if (upload_bytes_per_second_ > 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const UploadProbe probe,
-                   ProbeUpload(options_.gpu->device.get()));
-  upload_bytes_per_second_ = probe.bytes_per_second;
-  measured_device_ = true;
-  if (!probe.doubt.empty()) {
-    warnings_.push_back(absl::StrFormat(
-        "the rate of uploads is of memory that is not pinned (%s)",
-        probe.doubt));
+  } else if (options_.gpu != nullptr && upload_bytes_per_second_ == 0) {
+    ASSIGN_OR_RETURN(upload_bytes_per_second_, finder_.Upload());
+    if (!finder_.upload_doubt().empty()) {
+      warnings_.push_back(absl::StrFormat(
+          "the rate of uploads is of memory that is not pinned (%s)",
+          finder_.upload_doubt()));
+    }
   }
   return absl::OkStatus();
 }
@@ -119,24 +87,22 @@ Status RateSource::FindContention(const Model& model) {
   if (!contention_ && can_measure) {
     ASSIGN_OR_RETURN(contention_, MeasureDiskContention(model, options_.threads,
                                                         options_.reader));
-    measured_compute_ = true;
+    measured_contention_ = true;
   }
   if (!contention_) contention_ = Contention{};
   return absl::OkStatus();
 }
 
 void RateSource::Remember() {
-  if (measured_compute_ && contention_) {
-    ComputeRates::Seconds rates = compute_.seconds();
+  finder_.Remember();
+  if (measured_contention_) {
+    const std::string key = ComputeRates::MachineKey(options_.threads);
+    ComputeRates::Seconds rates;
+    if (const ComputeRecord* const record = profile_.FindCompute(key))
+      rates = record->rates;
     rates[kComputeContention] = contention_->compute;
     rates[kDiskContention] = contention_->disk;
-    profile_.PutCompute(ComputeRates::MachineKey(options_.threads),
-                        {std::move(rates), ""});
-  }
-  if (measured_device_) {
-    ComputeRates::Seconds rates = device_.seconds();
-    if (!options_.upload_rate) rates[kUpload] = 1 / upload_bytes_per_second_;
-    profile_.PutCompute(options_.gpu->device->name(), {std::move(rates), ""});
+    profile_.PutCompute(key, {std::move(rates), ""});
   }
   const ProfileSave saved = profile_.Save();
   if (!saved.note.empty()) warnings_.push_back(saved.note);
@@ -190,15 +156,19 @@ Status RateSource::MeasureDisk(const Model& model, const DiskIdentity& disk) {
 std::string RateSource::Note() const {
   std::string text = absl::StrFormat("disk     %s\n", disk_note_);
   if (options_.for_device) return text + DeviceNote();
-  absl::StrAppendFormat(&text, "compute  %s:%s",
-                        ComputeRates::MachineKey(options_.threads),
-                        WeightRates(compute_));
+  text += CpuNote("compute ");
   if (contention_ && (contention_->compute > 1 || contention_->disk > 1))
     absl::StrAppendFormat(
         &text,
-        "\ntogether computing takes %.2f times as long, reading %.2f times",
+        "together computing takes %.2f times as long, reading %.2f times\n",
         contention_->compute, contention_->disk);
-  return text + "\n";
+  return text;
+}
+
+std::string RateSource::CpuNote(const char* label) const {
+  return absl::StrFormat("%s %s:%s\n", label,
+                         ComputeRates::MachineKey(options_.threads),
+                         WeightRates(*compute_));
 }
 
 std::string RateSource::DeviceNote() const {
@@ -212,7 +182,7 @@ std::string RateSource::DeviceNote() const {
   }
   if (options_.gpu != nullptr) {
     absl::StrAppendFormat(&text, "compute  %s:%s\n",
-                          options_.gpu->device->name(), WeightRates(device_));
+                          options_.gpu->device->name(), WeightRates(*device_));
   } else if (options_.vram_rate) {
     absl::StrAppendFormat(&text,
                           "compute  as fast as %.0f GB/s of device memory, as "
@@ -223,7 +193,7 @@ std::string RateSource::DeviceNote() const {
         "compute  not known: no device to measure; --vram-rate X takes its "
         "memory's rate in GB/s\n";
   }
-  return text;
+  return text + CpuNote("CPU     ");
 }
 
 }  // namespace coldstream

@@ -16,6 +16,7 @@
 #include "runtime/compute_rates.h"
 #include "runtime/model.h"
 #include "runtime/profile.h"
+#include "runtime/rate_finder.h"
 #include "tools/forecast.h"
 
 namespace coldstream {
@@ -50,23 +51,21 @@ class RateSource {
  private:
   Status FindDiskRate(const Model& model);
   Status FindContention(const Model& model);
-  Status FindCpuRates(const Model& model);
-  Status FindDeviceRates(const Model& model);
   Status FindUploadRate();
+  std::string CpuNote(const char* label) const;
   std::string DeviceNote() const;
   Status MeasureDisk(const Model& model, const DiskIdentity& disk);
 
   const Options options_;
   Profile profile_;
-  ComputeRates compute_;
-  bool measured_compute_ = false;
-  ComputeRates device_;
-  bool measured_device_ = false;
+  RateFinder finder_;
+  const ComputeRates* compute_ = nullptr;  // the finder's
+  const ComputeRates* device_ = nullptr;
   double upload_bytes_per_second_ = 0;  // 0: not known
   double disk_bytes_per_second_ = 0;
   std::optional<Contention> contention_;  // unset: not looked for yet
+  bool measured_contention_ = false;
   std::string disk_note_;
-  std::string upload_note_;
   std::vector<std::string> warnings_;
 };
 

@@ -131,13 +131,25 @@ Status FirstErrorIfAllFail(const std::vector<ModelForecast>& plans) {
   return *first;
 }
 
-// A device that is here is planned for, unless --device says otherwise; one
-// that is not, if its memory is given.
+// A device that is here is planned for, unless --device or -ngl 0 say
+// otherwise; one that is not, if its memory is given.
 StatusOr<EngineOptions> OptionsFor(const PlanFlags& flags) {
   EngineOptions options = EngineOptionsFrom(flags.stream, /*positions=*/0);
   ASSIGN_OR_RETURN(OpenedDevice opened, OpenComputeDevice(flags.stream.device));
+  if (!flags.vram_budgets.empty()) {
+    options.gpu = std::move(opened.gpu);
+    return options;
+  }
+  if (opened.gpu == nullptr) {
+    const char* const given = FirstDeviceFlag(flags.stream);
+    if (given == nullptr) return options;
+    return absl::UnavailableError(absl::StrFormat(
+        "%s was given but there is no device to plan for (%s); give its memory "
+        "as --vram, and its rates as --h2d-rate and --vram-rate",
+        given, opened.fallback));
+  }
+  if (flags.stream.gpu_layers == 0) return options;
   options.gpu = std::move(opened.gpu);
-  if (options.gpu == nullptr || !flags.vram_budgets.empty()) return options;
   // The same for all columns, whatever is free by then.
   ASSIGN_OR_RETURN(const DeviceMemoryInfo memory,
                    options.gpu->device->MemoryInfo());
@@ -172,6 +184,10 @@ Status Plan(const PlanFlags& flags) {
 }
 
 Status CheckFlags(const PlanFlags& flags) {
+  if (flags.stream.gpu_layers == 0 && !flags.vram_budgets.empty()) {
+    return absl::InvalidArgumentError(
+        "-ngl 0 leaves nothing to a device: leave it or --vram out");
+  }
   if (flags.stream.device == DeviceChoice::kCpu) {
     if (!flags.vram_budgets.empty() || flags.upload_rate || flags.vram_rate) {
       return absl::InvalidArgumentError(

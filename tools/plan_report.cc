@@ -81,10 +81,32 @@ void AppendTotal(PlanOf plan_of, BudgetTable* table) {
   });
 }
 
+// "12, chosen".
+std::string CountCell(int64_t count, SplitSource source) {
+  return absl::StrFormat("%d, %s", count, SplitSourceName(source));
+}
+
+// What the CPU computes beside a device.
+void AppendSplit(BudgetTable* table) {
+  table->Heading("computed by the CPU");
+  table->Row("  layers", [](const Forecast& f) {
+    const SplitChoice& split = f.plan.split;
+    return CountCell(split.counts.layers, split.layers);
+  });
+  const auto ffns = [&](const char* label, Phase phase) {
+    table->Row(label, [phase](const Forecast& f) {
+      const SplitChoice& split = f.plan.split;
+      return CountCell(split.counts.ffn_of(phase), split.ffn_source(phase));
+    });
+  };
+  ffns("  FFNs, generation", Phase::kDecode);
+  ffns("  FFNs, prompt", Phase::kPrefill);
+}
+
 void AppendMemory(bool device, BudgetTable* table) {
   table->Heading("memory");
   if (device) {
-    table->Row("  weights to upload", Bytes([](const Forecast& f) {
+    table->Row("  weights", Bytes([](const Forecast& f) {
                  return f.plan.memory.resident_bytes;
                }));
     table->Row("  staging", Bytes([](const Forecast& f) {
@@ -93,6 +115,8 @@ void AppendMemory(bool device, BudgetTable* table) {
     table->Row("  activations", Bytes([](const Forecast& f) {
                  return f.plan.memory.fixed.activations;
                }));
+    table->Row("  KV cache",
+               Bytes([](const Forecast& f) { return f.plan.memory.fixed.kv; }));
   } else {
     AppendContents(HostPlan, table);
   }
@@ -126,6 +150,14 @@ void AppendPass(const char* heading, bool device,
       return pass.time ? cell(pass, *pass.time) : "?";
     });
   };
+  if (device) {
+    table->Row("  uploaded", [pass_of](const Forecast& f) {
+      return FormatByteSize(pass_of(f).share.upload_bytes);
+    });
+    table->Row("  by the CPU", [pass_of](const Forecast& f) {
+      return FormatByteSize(pass_of(f).share.cpu_bytes);
+    });
+  }
   row("  disk busy", [](const PassForecast&, const PassPrediction& time) {
     return Seconds(time.disk_seconds);
   });
@@ -137,6 +169,11 @@ void AppendPass(const char* heading, bool device,
   row("  compute busy", [](const PassForecast&, const PassPrediction& time) {
     return Seconds(time.compute_seconds);
   });
+  if (device) {
+    row("  of it the CPU", [](const PassForecast&, const PassPrediction& time) {
+      return Seconds(time.cpu_seconds);
+    });
+  }
   row("  predicted", [](const PassForecast&, const PassPrediction& time) {
     return Seconds(time.seconds);
   });
@@ -154,25 +191,58 @@ void AppendPass(const char* heading, bool device,
       });
 }
 
-// The pass as a strip: a letter a unit, "#" in the memory that is computed
-// from,
-// "+" in host memory beside a device, "." on disk.
+// Who computes a unit: "cpu" or "device".
+const char* SideName(const EnginePlan& plan, size_t unit, Phase phase) {
+  const bool cpu =
+      !plan.vram || plan.placement.OnCpu(static_cast<int>(unit), phase);
+  return cpu ? "cpu" : "device";
+}
+
+// The pass as a strip, a letter a unit: what HomesLegend says.
+char HomeLetter(const EnginePlan& plan, size_t unit) {
+  const auto index = static_cast<int>(unit);
+  if (plan.placement.AlwaysOnCpu(index)) return 'c';
+  if (plan.placement.OnCpu(index, Phase::kDecode)) return 'g';
+  if (plan.placement.OnCpu(index, Phase::kPrefill)) return 'p';
+  switch (HomeOf(plan, unit)) {
+    case Home::kVram:
+      return '#';
+    case Home::kRam:
+      return plan.vram ? '+' : '#';
+    case Home::kDisk:
+      break;
+  }
+  return '.';
+}
+
 std::string HomesOf(const EnginePlan& plan) {
   std::string strip;
-  for (size_t unit = 0; unit < plan.memory.resident.size(); ++unit) {
-    switch (HomeOf(plan, unit)) {
-      case Home::kVram:
-        strip += '#';
-        break;
-      case Home::kRam:
-        strip += plan.vram ? '+' : '#';
-        break;
-      case Home::kDisk:
-        strip += '.';
-        break;
-    }
-  }
+  for (size_t unit = 0; unit < plan.memory.resident.size(); ++unit)
+    strip += HomeLetter(plan, unit);
   return strip;
+}
+
+const char* HomesLegend(bool device) {
+  return device ? "\nhomes, unit by unit (# in device memory, + in RAM, . on "
+                  "disk; "
+                  "in RAM and computed by the CPU: c always, g in generation, "
+                  "p in "
+                  "prompts)\n"
+                : "\nhomes, unit by unit (# in memory, . on disk)\n";
+}
+
+// "vram", "ram", "ram, cpu"; by phase where the sides differ: "ram, cpu/gpu".
+std::string HomeAndSide(const EnginePlan& plan, size_t unit) {
+  const auto index = static_cast<int>(unit);
+  const char* side = "";
+  if (plan.placement.AlwaysOnCpu(index)) {
+    side = ", cpu";
+  } else if (plan.placement.OnCpu(index, Phase::kDecode)) {
+    side = ", cpu/gpu";
+  } else if (plan.placement.OnCpu(index, Phase::kPrefill)) {
+    side = ", gpu/cpu";
+  }
+  return absl::StrFormat("%s%s", HomeName(HomeOf(plan, unit)), side);
 }
 
 bool ForDevice(const ModelForecast& plan) {
@@ -207,6 +277,8 @@ std::string ColumnHeads(const ModelForecast& plan, const std::string& label) {
 nlohmann::ordered_json PassJson(const PassForecast& pass) {
   nlohmann::ordered_json json;
   json["tokens"] = pass.tokens;
+  json["upload_bytes"] = pass.share.upload_bytes;
+  json["cpu_bytes"] = pass.share.cpu_bytes;
   const bool known = pass.time.has_value();
   const auto put = [&](const char* key, double value) {
     json[key] = nullptr;
@@ -217,6 +289,7 @@ nlohmann::ordered_json PassJson(const PassForecast& pass) {
   put("disk_seconds", time.disk_seconds);
   put("upload_seconds", time.upload_seconds);
   put("compute_seconds", time.compute_seconds);
+  put("cpu_seconds", time.cpu_seconds);
   put("bound_seconds", time.bound_seconds());
   put("tokens_per_second", pass.tokens_per_second().value_or(0));
   json["binding"] = nullptr;
@@ -258,8 +331,9 @@ nlohmann::ordered_json BudgetJson(const Model& model,
                     {"activation_bytes", vram.fixed.activations},
                     {"staging_bytes", memory.fixed.staging},
                     {"bytes_per_pass", forecast.vram_bytes},
-                    {"upload_bytes_per_pass", forecast.upload_bytes}};
+                    {"upload_bytes_per_pass", vram.pass_read_bytes}};
   }
+  json["split"] = SplitJson(SummarizeSplit(model, forecast.plan));
   json["decode"] = PassJson(forecast.decode);
   json["prefill"] = PassJson(forecast.prefill);
   json["next"] = nullptr;
@@ -267,9 +341,14 @@ nlohmann::ordered_json BudgetJson(const Model& model,
   json["units"] = nlohmann::ordered_json::array();
   const auto& units = model.weights().units;
   for (size_t i = 0; i < units.size(); ++i) {
+    const auto side = [&](Phase phase) {
+      return SideName(forecast.plan, i, phase);
+    };
     json["units"].push_back({{"name", units[i].name},
                              {"bytes", units[i].weight_bytes()},
-                             {"home", HomeName(HomeOf(forecast.plan, i))}});
+                             {"home", HomeName(HomeOf(forecast.plan, i))},
+                             {"decode", side(Phase::kDecode)},
+                             {"prefill", side(Phase::kPrefill)}});
   }
   return json;
 }
@@ -297,7 +376,9 @@ std::string TypeRow(const ModelForecast& plan, const BudgetForecast& budget) {
     return 100.0 * static_cast<double>(bytes) / static_cast<double>(weights);
   };
   if (ForDevice(plan))
-    absl::StrAppendFormat(&text, " %8.1f%%", percent(forecast.vram_bytes));
+    absl::StrAppendFormat(&text, " %8.1f%% %8.1f%%",
+                          percent(forecast.vram_bytes),
+                          percent(forecast.decode.share.cpu_bytes));
   absl::StrAppendFormat(
       &text, " %8.1f%% %12s %13s %13s  %s\n", percent(forecast.ram_bytes),
       FormatByteSize(forecast.disk_bytes), Rate(forecast.prefill),
@@ -325,8 +406,7 @@ std::string PlanText(const ModelForecast& plan) {
   if (device) {
     table.Row("  from device memory",
               Bytes([](const Forecast& f) { return f.vram_bytes; }));
-    table.Row("  uploaded",
-              Bytes([](const Forecast& f) { return f.upload_bytes; }));
+    AppendSplit(&table);
   }
   AppendPass(
       "generation, a token", device,
@@ -337,9 +417,7 @@ std::string PlanText(const ModelForecast& plan) {
       [](const Forecast& f) -> const PassForecast& { return f.prefill; },
       &table);
   text += table.Take();
-  text += device ? "\nhomes, unit by unit (# in device memory, + in RAM, . on "
-                   "disk)\n"
-                 : "\nhomes, unit by unit (# in memory, . on disk)\n";
+  text += HomesLegend(device);
   for (const BudgetForecast& budget : plan.budgets) {
     if (!budget.status.ok()) {
       absl::StrAppendFormat(&text, "%s: %s\n", BudgetName(budget),
@@ -365,12 +443,14 @@ std::string UnitsText(const ModelForecast& plan) {
     absl::StrAppendFormat(&text, "%-26s %12s", units[i].name,
                           FormatByteSize(units[i].weight_bytes()));
     for (const BudgetForecast& budget : plan.budgets) {
-      const char* home = "-";
-      if (budget.status.ok()) home = HomeName(HomeOf(budget.forecast.plan, i));
+      std::string home = "-";
+      if (budget.status.ok()) home = HomeAndSide(budget.forecast.plan, i);
       absl::StrAppendFormat(&text, " %*s", kColumnWidth, home);
     }
     text += '\n';
   }
+  if (ForDevice(plan))
+    text += "cpu: who computes it; cpu/gpu: in generation / in prompts\n";
   return text;
 }
 
@@ -382,7 +462,7 @@ std::string TypesText(const std::vector<ModelForecast>& plans) {
                           plans.front().model->config().name,
                           BudgetName(plans.front().budgets[i]), "type",
                           "weights");
-    if (device) absl::StrAppendFormat(&text, " %9s", "in VRAM");
+    if (device) absl::StrAppendFormat(&text, " %9s %9s", "in VRAM", "by CPU");
     absl::StrAppendFormat(&text, " %9s %12s %13s %13s  %s\n", "in RAM",
                           "disk/pass", "prompt tok/s", "gen. tok/s",
                           "limited by");

@@ -7,6 +7,7 @@
 #include "base/system_limits.h"
 #include "tools/byte_size.h"
 #include "tools/forecast.h"
+#include "tools/split_share.h"
 
 namespace coldstream {
 namespace {
@@ -38,12 +39,6 @@ double UploadRate(const EngineStats& stats) {
   return static_cast<double>(stats.bytes_uploaded) / stats.upload_busy_seconds;
 }
 
-EnginePlan PlanOf(const Engine& engine) {
-  EnginePlan plan{engine.options(), engine.plan(), std::nullopt};
-  if (engine.vram_plan() != nullptr) plan.vram = *engine.vram_plan();
-  return plan;
-}
-
 // What the run was bound by: over the generation if there was one, else over
 // the prompt. Shares are of that time; they overlap.
 struct RunLimit {
@@ -65,30 +60,49 @@ std::optional<RunLimit> FindLimit(const EngineStats& stats, double seconds) {
                   .compute_share = busy.compute_seconds / seconds};
 }
 
-// What would help generation, from the rates it ran at. Its computation is
-// shared out among the units by their bytes.
+// A pass of generation: what each side computed is shared out among its units
+// by their bytes. Of a side that computed nothing, the rate that the plan was
+// made by.
+SideCosts MeasuredCosts(const Engine& engine, const EnginePlan& plan,
+                        const EngineStats& stats) {
+  const Model& model = engine.model();
+  const auto passes = static_cast<double>(stats.passes);
+  const auto cpu_bytes =
+      static_cast<double>(ShareOf(model, plan, Phase::kDecode).cpu_bytes);
+  const double main_bytes =
+      static_cast<double>(model.weights().weight_bytes()) - cpu_bytes;
+  double cpu_byte = 0;
+  if (cpu_bytes > 0) {
+    cpu_byte = stats.cpu_seconds / passes / cpu_bytes;
+  } else if (plan.options.split_rates.known()) {
+    cpu_byte = 1 / plan.options.split_rates.cpu;
+  }
+  const double main_byte =
+      (stats.compute_seconds - stats.cpu_seconds) / passes / main_bytes;
+  SideCosts costs;
+  for (const WeightUnit& unit : model.weights().units) {
+    const auto bytes = static_cast<double>(unit.weight_bytes());
+    costs.main.push_back({unit.read_bytes, main_byte * bytes});
+    if (cpu_byte > 0) costs.cpu.push_back({unit.read_bytes, cpu_byte * bytes});
+  }
+  return costs;
+}
+
+// What would help generation, from the rates it ran at.
 std::optional<NextSpend> AdviceFor(const Engine& engine,
                                    const SessionTimes& times) {
   const EngineStats& stats = times.generation;
-  const MemoryPlan& plan = engine.plan();
   if (stats.passes == 0 || times.generation_seconds <= 0) return std::nullopt;
-  const MemoryPlan* const vram = engine.vram_plan();
-  const LinkRates links = {.disk = DiskRate(stats),
-                           .upload = UploadRate(stats)};
-  if (plan.pass_read_bytes > 0 && links.disk <= 0) return std::nullopt;
-  if (vram != nullptr && vram->pass_read_bytes > 0 && links.upload <= 0)
+  const EnginePlan plan = PlanOf(engine);
+  const SplitShare share = ShareOf(engine.model(), plan, Phase::kDecode);
+  LinkRates links = {.disk = DiskRate(stats), .upload = UploadRate(stats)};
+  // Generation may have copied nothing; the first pass has.
+  if (links.upload <= 0) links.upload = UploadRate(engine.stats());
+  if (plan.memory.pass_read_bytes > 0 && links.disk <= 0) return std::nullopt;
+  if (share.upload_bytes + share.cpu_bytes > 0 && links.upload <= 0)
     return std::nullopt;
-  const WeightMap& weights = engine.model().weights();
-  const double second_per_byte = stats.compute_seconds /
-                                 static_cast<double>(stats.passes) /
-                                 static_cast<double>(weights.weight_bytes());
-  std::vector<UnitCost> costs;
-  for (const WeightUnit& unit : weights.units) {
-    costs.push_back(
-        {unit.read_bytes,
-         second_per_byte * static_cast<double>(unit.weight_bytes())});
-  }
-  NextSpend spend = FindNextSpend(engine.model(), PlanOf(engine), costs, links);
+  NextSpend spend = FindNextSpend(engine.model(), plan,
+                                  MeasuredCosts(engine, plan, stats), links);
   // The prediction says by how much; from where was measured.
   const double measured =
       static_cast<double>(stats.passes) / times.generation_seconds;
@@ -108,30 +122,55 @@ std::string ContentsText(const Engine& engine, const MemoryPlan& plan) {
       FormatByteSize(plan.fixed.activations));
 }
 
-// One line, with a device two.
-std::string MemoryText(const Engine& engine) {
-  const MemoryPlan& plan = engine.plan();
-  const std::string peak = absl::StrFormat("memory %s of --ram %s at peak",
-                                           FormatByteSize(PeakRssBytes()),
-                                           FormatByteSize(plan.budget));
-  const MemoryPlan* const vram = engine.vram_plan();
-  if (vram == nullptr) return peak + ": " + ContentsText(engine, plan) + "\n";
-  const EngineStats stats = engine.stats();
-  return absl::StrFormat(
-      "%s: weights %s, staging %s, %s of it pinned; uploaded %s, %s a pass "
-      "planned, %.2f GB/s while copying\n"
-      "device memory %s of --vram %s: %s\n",
-      peak, FormatByteSize(plan.resident_bytes),
-      FormatByteSize(plan.fixed.staging), FormatByteSize(engine.pinned_bytes()),
-      FormatByteSize(stats.bytes_uploaded),
-      FormatByteSize(vram->pass_read_bytes), UploadRate(stats) / 1e9,
-      FormatByteSize(vram->total()), FormatByteSize(vram->budget),
-      ContentsText(engine, *vram));
+std::string PeakText(const MemoryPlan& plan) {
+  return absl::StrFormat("memory %s of --ram %s at peak",
+                         FormatByteSize(PeakRssBytes()),
+                         FormatByteSize(plan.budget));
 }
 
-std::string ProcessorText(const Engine& engine) {
-  if (engine.vram_plan() != nullptr) return engine.device_name();
-  return absl::StrFormat("%s, %d threads", engine.isa_name(), engine.threads());
+// "disk 1.2 GiB in 33 passes, ..."
+std::string DiskText(const Engine& engine) {
+  const EngineStats stats = engine.stats();
+  return absl::StrFormat(
+      "disk %s in %d passes, %s a pass planned, %.2f GB/s while reading (%s, "
+      "%s, prefetch depth %d)",
+      FormatByteSize(stats.bytes_from_disk), stats.passes,
+      FormatByteSize(engine.plan().pass_read_bytes), DiskRate(stats) / 1e9,
+      engine.io_backend(), engine.direct_io() ? "direct" : "buffered",
+      engine.prefetch_depth());
+}
+
+std::string ComputeText(const EngineStats& stats) {
+  return absl::StrFormat("computed %.2f s, waited %.2f s for weights",
+                         stats.compute_seconds, stats.stall_seconds);
+}
+
+// Three lines: memory, disk, computation.
+std::string CpuText(const Engine& engine) {
+  return absl::StrFormat(
+      "%s: %s\n%s\n%s (%s, %d threads)\n", PeakText(engine.plan()),
+      ContentsText(engine, engine.plan()), DiskText(engine),
+      ComputeText(engine.stats()), engine.isa_name(), engine.threads());
+}
+
+// Three lines: of the host, of the device, of who computed.
+std::string DeviceText(const Engine& engine, const MemoryPlan& vram) {
+  const MemoryPlan& plan = engine.plan();
+  const EngineStats stats = engine.stats();
+  const SplitShare share =
+      ShareOf(engine.model(), PlanOf(engine), Phase::kDecode);
+  return absl::StrFormat(
+      "%s: weights %s, staging %s, %s of it pinned; %s\n"
+      "device memory %s of --vram %s: %s; uploaded %s, %s a token planned, "
+      "%.2f GB/s while copying\n"
+      "%s (%s; %.2f s of it the CPU: %s)\n",
+      PeakText(plan), FormatByteSize(plan.resident_bytes),
+      FormatByteSize(plan.fixed.staging), FormatByteSize(engine.pinned_bytes()),
+      DiskText(engine), FormatByteSize(vram.total()),
+      FormatByteSize(vram.budget), ContentsText(engine, vram),
+      FormatByteSize(stats.bytes_uploaded), FormatByteSize(share.upload_bytes),
+      UploadRate(stats) / 1e9, ComputeText(stats), engine.device_name(),
+      stats.cpu_seconds, SplitText(engine.split()));
 }
 
 std::string LimitText(const Engine& engine, const SessionTimes& times) {
@@ -161,9 +200,13 @@ nlohmann::ordered_json DeviceJson(const Engine& engine) {
   if (const std::string& why = engine.options().device_fallback; !why.empty())
     json["device_fallback"] = why;
   json["vram"] = nullptr;
+  json["split"] = nullptr;
   const MemoryPlan* const vram = engine.vram_plan();
   if (vram == nullptr) return json;
   const EngineStats stats = engine.stats();
+  json["split"] = SplitJson(SummarizeSplit(engine.model(), PlanOf(engine)));
+  json["split"]["cpu_units_computed"] = stats.cpu_units;
+  json["split"]["cpu_seconds"] = stats.cpu_seconds;
   json["vram"] = {
       {"budget_bytes", vram->budget},
       {"planned_bytes", vram->total()},
@@ -243,26 +286,14 @@ nlohmann::ordered_json ReportJson(const Engine& engine,
 
 std::string ReportText(const Engine& engine, const SessionTimes& times,
                        std::optional<uint64_t> seed) {
-  const EngineStats stats = engine.stats();
-  const MemoryPlan& plan = engine.plan();
   std::string text =
       Speed("prompt", static_cast<double>(times.prompt_tokens),
             times.prompt_seconds) +
       Speed("generated", DecodedTokens(times), times.generation_seconds);
   if (seed) absl::StrAppendFormat(&text, "seed %d", *seed);
   text += '\n';
-  text += MemoryText(engine);
-  absl::StrAppendFormat(
-      &text,
-      "disk %s in %d passes, %s a pass planned, %.2f GB/s while reading (%s, "
-      "%s, prefetch depth %d)\n",
-      FormatByteSize(stats.bytes_from_disk), stats.passes,
-      FormatByteSize(plan.pass_read_bytes), DiskRate(stats) / 1e9,
-      engine.io_backend(), engine.direct_io() ? "direct" : "buffered",
-      engine.prefetch_depth());
-  absl::StrAppendFormat(
-      &text, "computed %.2f s, waited %.2f s for weights (%s)\n",
-      stats.compute_seconds, stats.stall_seconds, ProcessorText(engine));
+  const MemoryPlan* const vram = engine.vram_plan();
+  text += vram != nullptr ? DeviceText(engine, *vram) : CpuText(engine);
   return text + LimitText(engine, times);
 }
 

@@ -17,7 +17,7 @@ namespace coldstream {
 nlohmann::ordered_json ReportJson(const Engine& engine,
                                   const SessionTimes& times);
 
-// At most six lines for people, the last of which says what limited the run
+// At most five lines for people, the last of which says what limited the run
 // and what would help most. `seed`: of sampling, where there was any.
 std::string ReportText(const Engine& engine, const SessionTimes& times,
                        std::optional<uint64_t> seed = std::nullopt);

@@ -15,6 +15,8 @@ constexpr int64_t kMaxThreads = 1024;
 constexpr uint64_t kMinRam = kKiB * kKiB;
 constexpr uint64_t kMaxRam = 64 * 1024 * kGiB;
 constexpr uint64_t kMinStaging = kKiB * kKiB;
+// More layers than a model has are all of them: any large number will do.
+constexpr int64_t kMaxLayers = 1'000'000;
 
 void AddModelFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
   app.add_option("-m,--model", flags->model,
@@ -86,6 +88,27 @@ void AddDeviceFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
       ->type_name("SIZE");
 }
 
+void AddSplitFlags(CLI::App& app, StreamFlags* flags) {
+  app.add_option("--gpu-layers,--n-gpu-layers", flags->gpu_layers,
+                 "-ngl N: the device computes the last N layers, of which the "
+                 "output head is one; the CPU computes the others, with their "
+                 "weights, keys and values in host memory. More than there "
+                 "are is all (the default); 0 leaves the device out")
+      ->transform(IntegerIn(0, kMaxLayers))
+      ->type_name("N");
+  app.add_option("--cpu-layers", flags->cpu_layers,
+                 "The same from the other end: the CPU computes the first N "
+                 "layers (default 0)")
+      ->transform(IntegerIn(0, kMaxLayers))
+      ->type_name("N");
+  app.add_option("--cpu-ffn", flags->cpu_ffn,
+                 "Of the device's layers, N evenly spread ones leave their "
+                 "FFN to the CPU; prompts at most so many (default: what "
+                 "measured rates say is fastest, 0 where nothing is uploaded)")
+      ->transform(IntegerIn(0, kMaxLayers))
+      ->type_name("N");
+}
+
 void AddIoFlags(CLI::App& app, StreamFlags* flags) {
   const ReaderOptions defaults;
   app.add_option("--io", flags->io, "How files are read (default auto)")
@@ -123,14 +146,22 @@ ReaderOptions StreamFlags::reader_options() const {
 
 CLI::Validator RamSize() { return SizeIn(kMinRam, kMaxRam); }
 
+const char* FirstDeviceFlag(const StreamFlags& flags) {
+  if (flags.vram) return "--vram";
+  if (flags.staging) return "--staging";
+  if (flags.gpu_layers.value_or(0) > 0) return "--gpu-layers";
+  if (flags.cpu_layers) return "--cpu-layers";
+  if (flags.cpu_ffn) return "--cpu-ffn";
+  return nullptr;
+}
+
 Status CheckDeviceFlags(const StreamFlags& flags) {
-  if (flags.device != DeviceChoice::kCpu) return absl::OkStatus();
-  const char* const given = flags.vram      ? "--vram"
-                            : flags.staging ? "--staging"
-                                            : nullptr;
-  if (given == nullptr) return absl::OkStatus();
+  const char* const given = FirstDeviceFlag(flags);
+  if (flags.device != DeviceChoice::kCpu || given == nullptr)
+    return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
-      "%s is for a device with memory of its own; --device cpu has none",
+      "%s is for a device with memory of its own; --device cpu has none: leave "
+      "one of the two out",
       given));
 }
 
@@ -138,6 +169,7 @@ void AddStreamFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
   AddModelFlags(app, flags, set);
   AddMemoryFlags(app, flags, set);
   AddDeviceFlags(app, flags, set);
+  AddSplitFlags(app, flags);
   AddIoFlags(app, flags);
 }
 

@@ -24,6 +24,9 @@ struct StreamFlags {
   DeviceChoice device = DeviceChoice::kAuto;  // --device
   std::optional<uint64_t> vram;       // --vram, bytes; not given: what is free
   std::optional<uint64_t> staging;    // --staging, bytes of host memory
+  std::optional<int> gpu_layers;      // --gpu-layers, -ngl; the head counts
+  std::optional<int> cpu_layers;      // --cpu-layers
+  std::optional<int> cpu_ffn;         // --cpu-ffn
   std::optional<int> prefetch_depth;  // --prefetch-depth, slots
   IoBackendKind io = IoBackendKind::kAuto;  // --io
   DirectMode direct = DirectMode::kAuto;    // --direct
@@ -52,8 +55,11 @@ void AddStreamFlags(CLI::App& app, StreamFlags* flags,
 // A size that --ram and --vram take.
 CLI::Validator RamSize();
 
-// Options that name a device's memory go with a device. Errors:
-// InvalidArgument.
+// The first flag given that only makes sense on a device with memory of its
+// own, as "--vram"; null: none. Nothing on the GPU (-ngl 0) is no such thing.
+const char* FirstDeviceFlag(const StreamFlags& flags);
+
+// Those flags do not go with --device cpu. Errors: InvalidArgument.
 Status CheckDeviceFlags(const StreamFlags& flags);
 
 }  // namespace coldstream

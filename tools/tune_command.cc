@@ -6,7 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "runtime/engine_plan.h"
 #include "runtime/profile.h"
+#include "runtime/split_settings.h"
 #include "tools/command.h"
 #include "tools/engine_flags.h"
 #include "tools/option_checks.h"
@@ -64,11 +66,28 @@ class PointLine {
   const bool shown_;
 };
 
-StatusOr<TuneMeasurement> Measure(const TuneFlags& flags) {
-  EngineOptions options = EngineOptionsFrom(flags.stream, 0);
-  RETURN_IF_ERROR(OpenDevice(flags.stream, &options));
+// The rates by which later runs will choose what the CPU computes: every
+// setting is measured with the split that it would have then.
+StatusOr<SplitRates> RatesOfRuns(const CommandFlags& flags,
+                                 const EngineOptions& options) {
+  ASSIGN_OR_RETURN(const auto model,
+                   Model::Open(ModelOptionsFrom(flags.tune.stream)));
+  ASSIGN_OR_RETURN(const EnginePlan plan, PlanEngine(*model, options));
+  Profile profile = Profile::Load(ProfilePlace::FromEnvironment());
+  ASSIGN_OR_RETURN(const SplitRates rates,
+                   FindSplitRates(*model, options, plan, &profile));
+  if (!flags.dry_run) profile.Save();
+  return rates;
+}
+
+StatusOr<TuneMeasurement> Measure(const CommandFlags& flags) {
+  EngineOptions options = EngineOptionsFrom(flags.tune.stream, 0);
+  RETURN_IF_ERROR(OpenDevice(flags.tune.stream, &options));
+  if (options.gpu != nullptr) {
+    ASSIGN_OR_RETURN(options.split_rates, RatesOfRuns(flags, options));
+  }
   const PointLine line;
-  return MeasureTune(flags, options,
+  return MeasureTune(flags.tune, options,
                      [&line](const std::string& text) { line.Show(text); });
 }
 
@@ -86,7 +105,7 @@ TuneSaved Save(const TuneMeasurement& tune, bool dry_run) {
 }
 
 Status RunTune(const CommandFlags& flags) {
-  ASSIGN_OR_RETURN(const TuneMeasurement tune, Measure(flags.tune));
+  ASSIGN_OR_RETURN(const TuneMeasurement tune, Measure(flags));
   for (const std::string& line : tune.warnings) PrintWarning(line);
   const TuneSaved saved = Save(tune, flags.dry_run);
   const std::string text = flags.tune.stream.json

@@ -1,5 +1,7 @@
 // The commands on a device with memory of its own, as a user runs them: the
 // program's CUDA device is one of the tests (deferred_cuda.cc).
+#include "tests/tools/device_command_test.h"
+
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,7 +12,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
-#include "tests/tools/command_model_test.h"
 #include "tests/tools/command_run.h"
 
 namespace coldstream {
@@ -21,34 +22,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
-
-// Least memory of the device: about half of the weights do not fit.
-constexpr char kVram[] = "18M";
-// Of the host: about half of what does not fit there comes from disk.
-constexpr char kRam[] = "282M";
-
-class DeviceCommandTest : public CommandModelTest {
- protected:
-  static CommandRun Run(std::vector<std::string> arguments,
-                        const std::vector<std::string>& more,
-                        RunLimits limits = {}) {
-    arguments.insert(arguments.end(), {"-m", Model()});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    limits.with_device = true;
-    return RunColdstream(arguments, limits);
-  }
-  static nlohmann::json Json(std::vector<std::string> arguments,
-                             std::vector<std::string> more,
-                             const RunLimits& limits = {}) {
-    more.push_back("--json");
-    const CommandRun run = Run(std::move(arguments), more, limits);
-    EXPECT_EQ(run.exit_code, 0) << run.error;
-    return nlohmann::json::parse(run.out, nullptr, false);
-  }
-  static std::vector<std::string> RunFlags() {
-    return {"run", "-p", "Hello", "-n", "6", "--temp", "0", "-c", "32"};
-  }
-};
 
 TEST_F(DeviceCommandTest, WeightsThatAreUploadedGiveTheCpusText) {
   const auto cpu = Json(RunFlags(), {"--device", "cpu", "--ram", "1G"});
@@ -112,10 +85,10 @@ TEST_F(DeviceCommandTest, ThePlanIsTheOneARunCarriesOut) {
 
 TEST_F(DeviceCommandTest, ADeviceThatIsNotHereIsPlannedForByItsRates) {
   const CommandRun run = RunColdstream(
-      {"plan",       "-m",     Model(),       "--device",    "auto",
-       "--vram",     "20M,1G", "--ram",       "1G",          "-c",
-       "32",         "-b",     "5",           "--disk-rate", "1",
-       "--h2d-rate", "10",     "--vram-rate", "100",         "--json"});
+      {"plan",   "-m",          Model(), "--device",   "auto", "--vram",
+       "20M,1G", "--ram",       "1G",    "-c",         "32",   "-b",
+       "5",      "--disk-rate", "1",     "--h2d-rate", "10",   "--vram-rate",
+       "100",    "--cpu-ffn",   "0",     "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.error;
   const auto json = nlohmann::json::parse(run.out);
   ASSERT_EQ(json["budgets"].size(), 2u);

@@ -28,20 +28,40 @@ std::string Parse(std::vector<std::string> arguments, StreamFlags* flags) {
 
 TEST(StreamFlagsTest, FillsEveryOption) {
   StreamFlags flags;
-  ASSERT_EQ(Parse({"-m",         "a.gguf",
-                   "-c",         "100",
-                   "-b",         "7",
-                   "-t",         "3",
-                   "--ram",      "1.5G",
-                   "--io",       "pread",
-                   "--pre",      "qwen2",
-                   "--direct",   "off",
-                   "--io-depth", "32",
-                   "--device",   "cuda",
-                   "--vram",     "8G",
-                   "--staging",  "32M",
-                   "--json",     "--io-chunk",
-                   "2M",         "--prefetch-depth",
+  ASSERT_EQ(Parse({"-m",
+                   "a.gguf",
+                   "-c",
+                   "100",
+                   "-b",
+                   "7",
+                   "-t",
+                   "3",
+                   "--ram",
+                   "1.5G",
+                   "--io",
+                   "pread",
+                   "--pre",
+                   "qwen2",
+                   "--direct",
+                   "off",
+                   "--io-depth",
+                   "32",
+                   "--device",
+                   "cuda",
+                   "--vram",
+                   "8G",
+                   "--staging",
+                   "32M",
+                   "--gpu-layers",
+                   "99",
+                   "--cpu-layers",
+                   "0",
+                   "--cpu-ffn",
+                   "12",
+                   "--json",
+                   "--io-chunk",
+                   "2M",
+                   "--prefetch-depth",
                    "64"},
                   &flags),
             "");
@@ -58,6 +78,9 @@ TEST(StreamFlagsTest, FillsEveryOption) {
   EXPECT_EQ(flags.device, DeviceChoice::kCuda);
   EXPECT_EQ(flags.vram, uint64_t{8} << 30);
   EXPECT_EQ(flags.staging, uint64_t{32} << 20);
+  EXPECT_EQ(flags.gpu_layers, 99);
+  EXPECT_EQ(flags.cpu_layers, 0);
+  EXPECT_EQ(flags.cpu_ffn, 12);
   const ReaderOptions reader = flags.reader_options();
   EXPECT_EQ(reader.backend, IoBackendKind::kPread);
   EXPECT_EQ(reader.depth, 32);
@@ -102,6 +125,9 @@ TEST(StreamFlagsTest, NamesTheOptionItsRangeAndWhatItGot) {
       {"--io-depth", "4097", "1 to 4096"},
       {"--io-chunk", "1000", "4.00 KiB"},
       {"--io-chunk", "2G", "1.00 GiB"},
+      {"--gpu-layers", "-1", "from 0 to"},
+      {"--cpu-layers", "x", "from 0 to"},
+      {"--cpu-ffn", "1000001", "0 to 1000000"},
   };
   for (const auto& [option, value, expected] : kCases) {
     StreamFlags flags;
@@ -109,6 +135,17 @@ TEST(StreamFlagsTest, NamesTheOptionItsRangeAndWhatItGot) {
         Parse({"-m", "a.gguf", option, value}, &flags),
         AllOf(HasSubstr(option), HasSubstr(expected), HasSubstr(value)));
   }
+}
+
+TEST(StreamFlagsTest, NothingOnTheGpuNeedsNoDevice) {
+  StreamFlags flags;
+  flags.device = DeviceChoice::kCpu;
+  flags.gpu_layers = 0;
+  EXPECT_TRUE(CheckDeviceFlags(flags).ok());
+  flags.gpu_layers = 1;
+  EXPECT_THAT(CheckDeviceFlags(flags).message(), HasSubstr("--gpu-layers"));
+  flags.device = DeviceChoice::kAuto;
+  EXPECT_TRUE(CheckDeviceFlags(flags).ok());
 }
 
 TEST(StreamFlagsTest, TheModelIsRequired) {
