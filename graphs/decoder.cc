@@ -19,6 +19,7 @@ Decoder::Decoder(const Parts& parts)
   blocks_.reserve(static_cast<size_t>(parts.cache->block_count()));
   logit_tokens_.reserve(static_cast<size_t>(parts.workspace->max_logit_rows));
   hidden_tokens_.reserve(tokens);
+  best_.reserve(static_cast<size_t>(parts.workspace->max_logit_rows));
 }
 
 Status Decoder::Begin(const Batch& batch, Phase phase) {
@@ -54,6 +55,8 @@ void Decoder::DescribeTokens(const Batch& batch) {
   blocks_.clear();
   logit_tokens_.clear();
   hidden_tokens_.clear();
+  best_.clear();
+  int64_t best_end = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
     const KvSequence& sequence = *batch[i].sequence;
     if (i == 0 || batch[i].sequence != batch[i - 1].sequence) {
@@ -64,13 +67,37 @@ void Decoder::DescribeTokens(const Batch& batch) {
     ids_.push_back(batch[i].id);
     positions_.push_back(batch[i].position);
     sequence_.push_back(static_cast<int32_t>(block_begin_.size()) - 2);
-    if (batch[i].wants_logits) logit_tokens_.push_back(static_cast<int32_t>(i));
+    if (batch[i].wants_logits) {
+      logit_tokens_.push_back(static_cast<int32_t>(i));
+      best_.push_back({best_end, ChoicesOf(batch[i])});
+      best_end += best_.back().count;
+    }
     if (batch[i].wants_hidden)
       hidden_tokens_.push_back(static_cast<int32_t>(i));
   }
 }
 
+// Where the logits are the host's already, and where they are fewer bytes than
+// the choices, all are given.
+int64_t Decoder::ChoicesOf(const BatchToken& token) const {
+  const Workspace& work = *main_.workspace;
+  CHECK(token.choices >= 0 && token.choices <= kMostChoices);
+  const bool cross = work.host_logits != work.logits;
+  const bool fewer =
+      static_cast<uint64_t>(token.choices) * sizeof(LogitChoice) <
+      static_cast<uint64_t>(parts_.config->vocab_rows) * sizeof(float);
+  return cross && fewer ? token.choices : 0;
+}
+
+LogitRow Decoder::row(int64_t row) const {
+  const Best& best = best_[static_cast<size_t>(row)];
+  if (best.count == 0) return {.logits = logits(row)};
+  return {.best = {main_.workspace->host_best + best.begin,
+                   static_cast<size_t>(best.count)}};
+}
+
 std::span<const float> Decoder::logits(int64_t row) const {
+  CHECK(best_[static_cast<size_t>(row)].count == 0);
   const auto vocab = static_cast<size_t>(parts_.config->vocab_rows);
   return {main_.workspace->host_logits + static_cast<size_t>(row) * vocab,
           vocab};
@@ -322,7 +349,29 @@ Status Decoder::FinishLogits() {
     RETURN_IF_ERROR(ops.Scale(config.logit_scale, count, work.logits));
   RETURN_IF_ERROR(ops.CheckFinite(work.logits, count,
                                   static_cast<int>(config.layer_count())));
-  return ops.CopyOut(work.host_logits, work.logits, count);
+  return CopyOutRows();
+}
+
+// Neighbours that want the same cross together.
+Status Decoder::CopyOutRows() {
+  const int64_t width = parts_.config->vocab_rows;
+  const Workspace& work = *main_.workspace;
+  for (int64_t begin = 0, end = 0; begin < logit_rows(); begin = end) {
+    const Best& best = best_[static_cast<size_t>(begin)];
+    while (end < logit_rows() &&
+           best_[static_cast<size_t>(end)].count == best.count)
+      ++end;
+    const float* const from = work.logits + begin * width;
+    if (best.count == 0) {
+      RETURN_IF_ERROR(main_.ops->CopyOut(work.host_logits + begin * width, from,
+                                         (end - begin) * width));
+    } else {
+      RETURN_IF_ERROR(main_.ops->CopyOutBest(work.host_best + best.begin, from,
+                                             end - begin, width, parts_.vocab,
+                                             best.count));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Always on the side of the head, so that a row does not depend on whether

@@ -67,6 +67,7 @@ class Decoder {
     KvCache* cache;
     Workspace* workspace;
     EmbeddingRows* embedding;
+    int64_t vocab;  // ids that may be chosen; those from here on are padding
     HostSide host = {};
   };
   explicit Decoder(const Parts& parts);
@@ -86,11 +87,12 @@ class Decoder {
   // is not finite, or the device's.
   Status End();
 
-  // [rows that wanted logits, in batch order][vocab_rows].
+  // Of the tokens that wanted logits, in batch order.
   int64_t logit_rows() const {
     return static_cast<int64_t>(logit_tokens_.size());
   }
-  std::span<const float> logits(int64_t row) const;
+  LogitRow row(int64_t row) const;
+  std::span<const float> logits(int64_t row) const;  // of a row that has all
 
   // [rows that wanted hidden states, in batch order][hidden]: what the final
   // norm makes of the last layer. The head has no part in it.
@@ -111,6 +113,12 @@ class Decoder {
   struct Output {
     float* values = nullptr;
     int64_t stride = 0;
+  };
+  // What of a row crosses to the host: its best `count`, to `begin` of
+  // host_best, or with 0 the whole row.
+  struct Best {
+    int64_t begin = 0;
+    int64_t count = 0;
   };
   Side* SideOf(int unit);
   // Takes what the half that begins with matrix `first` works on to `side`.
@@ -134,6 +142,10 @@ class Decoder {
   // Rotates q and k, stores k and v in the cache, and attends.
   Status RotateStoreAndAttend(const LayerShape& shape, int64_t layer);
   Status FinishLogits();
+  // Brings every row to the host: all of it, or its best.
+  Status CopyOutRows();
+  // Best::count of the token's row.
+  int64_t ChoicesOf(const BatchToken& token) const;
   // host_hidden = norm(x), for tokens that want hidden states.
   Status FinishHidden();
   int64_t tokens() const { return static_cast<int64_t>(positions_.size()); }
@@ -155,6 +167,7 @@ class Decoder {
   std::vector<int32_t> block_begin_;
   std::vector<int32_t> blocks_;
   std::vector<int32_t> logit_tokens_;
+  std::vector<Best> best_;  // by row
   std::vector<int32_t> hidden_tokens_;
 };
 

@@ -7,14 +7,15 @@
 namespace coldstream {
 namespace {
 
-// Gives out 64-byte aligned float arrays from one block. Run once without a
+// Gives out 64-byte aligned arrays from one block. Run once without a
 // block to learn the size, once with it to set the pointers.
 class Carver {
  public:
   explicit Carver(std::byte* base) : base_(base) {}
-  void Take(int64_t floats, float** out) {
-    if (base_ != nullptr) *out = reinterpret_cast<float*>(base_ + used_);
-    used_ += (static_cast<uint64_t>(floats) * sizeof(float) + 63) / 64 * 64;
+  template <typename T>
+  void Take(int64_t count, T** out) {
+    if (base_ != nullptr) *out = reinterpret_cast<T*>(base_ + used_);
+    used_ += (static_cast<uint64_t>(count) * sizeof(T) + 63) / 64 * 64;
     high_ = std::max(high_, used_);
   }
   uint64_t mark() const { return used_; }
@@ -57,6 +58,7 @@ uint64_t CarveHost(const ModelConfig& config, int64_t tokens, int64_t rows,
   if (kind != DeviceKind::kCpu) {
     carver.Take(tokens * config.hidden, &workspace->host_x);
     carver.Take(rows * config.vocab_rows, &workspace->host_logits);
+    carver.Take(rows * kMostChoices, &workspace->host_best);
   }
   return carver.high();
 }

@@ -8,6 +8,7 @@
 #include "base/host_memory.h"
 #include "base/status.h"
 #include "graphs/model_config.h"
+#include "kernels/best_logits.h"
 
 namespace coldstream {
 
@@ -45,6 +46,8 @@ struct Workspace {
   float* host_x = nullptr;       // host, [T, hidden]
   float* host_logits = nullptr;  // host, [R, vocab_rows]
   float* host_hidden = nullptr;  // host, [T, hidden]
+  // Host, [R, kMostChoices]; null where host_logits is logits.
+  LogitChoice* host_best = nullptr;
 
  private:
   DeviceMemory device_memory_;

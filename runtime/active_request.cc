@@ -87,28 +87,28 @@ bool ActiveRequest::Begin() {
   return true;
 }
 
-Status ActiveRequest::TakeLogits(int64_t index, std::span<const float> logits) {
+Status ActiveRequest::TakeLogits(int64_t index, const LogitRow& row) {
   if (finished_) return absl::OkStatus();
-  logits = logits.first(static_cast<size_t>(limits_.vocab));
   const auto best = static_cast<size_t>(request_.logprobs.value_or(0));
   const auto next = static_cast<size_t>(index) + 1;
   if (next < state_.tokens.size()) {
     result_.prompt_scores.push_back(
-        ScoreToken(logits, state_.tokens[next], best));
+        ScoreToken(AllowedLogits(row), state_.tokens[next], best));
     return absl::OkStatus();
   }
   if (request_.generate.max_tokens == 0) {
     Finish(FinishReason::kLength);
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const TokenId token, sampler_.Sample(logits, limits_.vocab));
+  ASSIGN_OR_RETURN(const TokenId token, sampler_.SampleRow(row, limits_.vocab));
   if (!request_.generate.ignore_end_of_generation &&
       tokenizer_.IsEndOfGeneration(token)) {
     Finish(FinishReason::kEndOfGeneration);
     return absl::OkStatus();
   }
   if (request_.logprobs)
-    result_.generated_scores.push_back(ScoreToken(logits, token, best));
+    result_.generated_scores.push_back(
+        ScoreToken(AllowedLogits(row), token, best));
   Accept(token);
   return callback_status_;
 }
@@ -118,6 +118,10 @@ void ActiveRequest::TakeHidden(std::span<const float> hidden) {
   if (!pool_->complete()) return;
   result_.embedding = pool_->Take();
   Finish(FinishReason::kLength);
+}
+
+std::span<const float> ActiveRequest::AllowedLogits(const LogitRow& row) const {
+  return row.logits.first(static_cast<size_t>(limits_.vocab));
 }
 
 void ActiveRequest::Accept(TokenId token) {

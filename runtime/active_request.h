@@ -17,6 +17,7 @@
 #include <span>
 
 #include "base/status.h"
+#include "graphs/batch.h"
 #include "runtime/pooling.h"
 #include "runtime/request.h"
 #include "runtime/sampler.h"
@@ -48,7 +49,9 @@ class ActiveRequest {
 
   // The row behind tokens[index] of the state: scores the next token if it is
   // there, else samples it. Errors: Sampler's.
-  Status TakeLogits(int64_t index, std::span<const float> logits);
+  Status TakeLogits(int64_t index, const LogitRow& row);
+  // BatchToken::choices of its rows.
+  int64_t choices() const { return request_.logprobs ? 0 : sampler_.choices(); }
   // The hidden state of the next token that wants one.
   void TakeHidden(std::span<const float> hidden);
   // Nothing more is to be computed.
@@ -66,6 +69,8 @@ class ActiveRequest {
   ActiveRequest(RequestId id, Request request, RequestCallbacks callbacks,
                 const Limits& limits, const Tokenizer* tokenizer,
                 Sampler sampler);
+  // Without the padding; of a row that has all.
+  std::span<const float> AllowedLogits(const LogitRow& row) const;
   void Accept(TokenId token);
   void Finish(FinishReason reason);
   void Emit(const std::string& text);

@@ -172,6 +172,7 @@ Status Batcher::NextBatch(Batch* batch) {
                         .position = i,
                         .sequence = &state.kv,
                         .wants_logits = wanted && !hidden,
+                        .choices = request.choices(),
                         .wants_hidden = wanted && hidden});
     }
   }
@@ -226,8 +227,7 @@ void Batcher::TakeRows(const SequenceSlice& slice, const Decoder& decoder,
       request.TakeHidden(decoder.hidden(row + i));
       continue;
     }
-    const Status status =
-        request.TakeLogits(first + i, decoder.logits(row + i));
+    const Status status = request.TakeLogits(first + i, decoder.row(row + i));
     if (!status.ok()) return End(&request, status);
   }
   if (request.finished()) End(&request, absl::OkStatus());

@@ -117,6 +117,7 @@ StatusOr<std::unique_ptr<EngineCore>> EngineCore::Create(
                      .cache = &core->cache,
                      .workspace = &core->workspace,
                      .embedding = &core->embedding,
+                     .vocab = core->model->vocab_size(),
                      .host = {.ops = core->host_ops.get(),
                               .workspace = &core->host_workspace,
                               .vectors = core->store.HostHome(kVectorUnit),

@@ -134,6 +134,7 @@ PassLimits LimitsOfPass(const Model& model, const EngineOptions& options) {
   limits.input_width =
       std::max({config.hidden, config.max_value_width(), config.max_ffn()});
   limits.rot_dim = config.rope.rot_dim;
+  limits.vocab = model.vocab_size();
   // Shared ones are listed for each sequence.
   limits.blocks = options.max_sequences *
                   ((options.context + kKvBlockTokens - 1) / kKvBlockTokens);

@@ -28,6 +28,11 @@ uint64_t SplitMix64(uint64_t* state) {
   return z ^ (z >> 31);
 }
 
+Status EveryTokenRuledOut() {
+  return absl::InvalidArgumentError(
+      "logits are not finite: every token has minus infinity");
+}
+
 // NaN and plus infinity come from a broken pass; minus infinity is a mask.
 Status CheckLogits(std::span<const float> logits) {
   if (logits.empty()) return absl::InvalidArgumentError("no logits");
@@ -40,9 +45,7 @@ Status CheckLogits(std::span<const float> logits) {
           "logits are not finite: token %d has %f", id, logits[id]));
     }
   }
-  if (!any)
-    return absl::InvalidArgumentError(
-        "logits are not finite: every token has minus infinity");
+  if (!any) return EveryTokenRuledOut();
   return absl::OkStatus();
 }
 
@@ -84,7 +87,7 @@ void Sampler::Reserve(int64_t vocab) {
 }
 
 void Sampler::Accept(TokenId token) {
-  if (options_.repeat_penalty == 1 || options_.repeat_last_n == 0) return;
+  if (!penalises()) return;
   ++repetitions_[token];
   if (options_.repeat_last_n < 0) return;
   window_.push_back(token);
@@ -122,10 +125,32 @@ StatusOr<TokenId> Sampler::Sample(std::span<const float> logits,
       allowed_vocab, 0, static_cast<int64_t>(logits.size()));
   logits = logits.first(static_cast<size_t>(vocab));
   RETURN_IF_ERROR(CheckLogits(logits));
-  const bool greedy = options_.temperature == 0 || options_.top_k == 1;
   const bool all = options_.top_k == 0;
   CollectCandidates(
-      logits, greedy ? 1 : (all ? vocab : std::min(options_.top_k, vocab)));
+      logits, greedy() ? 1 : (all ? vocab : std::min(options_.top_k, vocab)));
+  return Choose();
+}
+
+// The repetition penalty may lift a token from any place.
+int64_t Sampler::choices() const {
+  if (penalises()) return 0;
+  if (greedy()) return 1;
+  return options_.top_k <= kMostChoices ? options_.top_k : 0;
+}
+
+StatusOr<TokenId> Sampler::SampleRow(const LogitRow& row,
+                                     int64_t allowed_vocab) {
+  if (row.best.empty()) return Sample(row.logits, allowed_vocab);
+  CHECK(choices() > 0 && choices() <= std::ssize(row.best));
+  candidates_.clear();
+  for (const LogitChoice& choice :
+       row.best.first(static_cast<size_t>(choices())))
+    if (choice.id >= 0) candidates_.push_back({choice.logit, choice.id});
+  if (candidates_.empty()) return EveryTokenRuledOut();
+  return Choose();
+}
+
+TokenId Sampler::Choose() {
   if (candidates_.size() == 1) return candidates_.front().id;
   std::sort(candidates_.begin(), candidates_.end(), BetterChoice());
   return Draw();

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "graphs/batch.h"
 #include "runtime/tokenizer.h"
 
 namespace coldstream {
@@ -57,6 +58,12 @@ class Sampler {
   StatusOr<TokenId> Sample(std::span<const float> logits,
                            int64_t allowed_vocab);
 
+  // How many of the best allowed logits Sample needs to give the token that all
+  // of them would give; 0: all. Of one sampler always the same.
+  int64_t choices() const;
+  // As above of either: all logits, or their best choices() or more.
+  StatusOr<TokenId> SampleRow(const LogitRow& row, int64_t allowed_vocab);
+
  private:
   struct Candidate {
     double logit;
@@ -66,6 +73,14 @@ class Sampler {
   explicit Sampler(const SamplingOptions& options);
   // The top-k candidates after the repetition penalty, in no useful order.
   void CollectCandidates(std::span<const float> logits, int64_t keep);
+  bool penalises() const {
+    return options_.repeat_penalty != 1 && options_.repeat_last_n != 0;
+  }
+  bool greedy() const {
+    return options_.temperature == 0 || options_.top_k == 1;
+  }
+  // From candidates_, of which one at least is there.
+  TokenId Choose();
   TokenId Draw();
   double NextUniform();  // [0, 1)
 

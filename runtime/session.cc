@@ -23,16 +23,21 @@ int64_t Passes(int64_t tokens, int64_t chunk) {
 
 enum class WantLogits { kNone, kLast, kAll };
 
-// Adds tokens of one sequence to a batch, with cache blocks for them.
+// Adds tokens of one sequence to a batch, with cache blocks for them. choices:
+// BatchToken's.
 Status AppendTokens(std::span<const TokenId> tokens, WantLogits want,
-                    KvCache* cache, KvSequence* sequence, Batch* batch) {
+                    int64_t choices, KvCache* cache, KvSequence* sequence,
+                    Batch* batch) {
   const auto count = static_cast<int64_t>(tokens.size());
   RETURN_IF_ERROR(cache->Reserve(sequence, sequence->length + count));
   for (int64_t i = 0; i < count; ++i) {
     const bool wants = want == WantLogits::kAll ||
                        (want == WantLogits::kLast && i == count - 1);
-    batch->push_back({tokens[static_cast<size_t>(i)], sequence->length + i,
-                      sequence, wants});
+    batch->push_back({.id = tokens[static_cast<size_t>(i)],
+                      .position = sequence->length + i,
+                      .sequence = sequence,
+                      .wants_logits = wants,
+                      .choices = choices});
   }
   return absl::OkStatus();
 }
@@ -56,8 +61,8 @@ class EvaluateClient final : public PassClient {
     const WantLogits want = which_ == Session::Logits::kAll ? WantLogits::kAll
                             : last                          ? WantLogits::kLast
                                                             : WantLogits::kNone;
-    return AppendTokens(tokens_.subspan(fed_, count_), want, cache_, sequence_,
-                        batch);
+    return AppendTokens(tokens_.subspan(fed_, count_), want, /*choices=*/0,
+                        cache_, sequence_, batch);
   }
 
   StatusOr<bool> Consume(const Decoder& decoder) override {
@@ -108,15 +113,15 @@ class GenerateClient final : public PassClient {
     const std::vector<TokenId>& prompt = request_.prompt;
     if (fed_ == prompt.size()) {
       count_ = 1;
-      return AppendTokens({&next_, 1}, WantLogits::kLast, &core_->cache,
-                          sequence_, batch);
+      return AppendTokens({&next_, 1}, WantLogits::kLast, sampler_.choices(),
+                          &core_->cache, sequence_, batch);
     }
     count_ = std::min(static_cast<size_t>(core_->options.batch_tokens),
                       prompt.size() - fed_);
     const WantLogits want =
         fed_ + count_ == prompt.size() ? WantLogits::kLast : WantLogits::kNone;
     return AppendTokens(std::span(prompt).subspan(fed_, count_), want,
-                        &core_->cache, sequence_, batch);
+                        sampler_.choices(), &core_->cache, sequence_, batch);
   }
 
   StatusOr<bool> Consume(const Decoder& decoder) override {
@@ -131,7 +136,7 @@ class GenerateClient final : public PassClient {
     }
     if (request_.max_tokens == 0) return Finish(FinishReason::kLength);
     ASSIGN_OR_RETURN(
-        next_, sampler_.Sample(decoder.logits(0), core_->model->vocab_size()));
+        next_, sampler_.SampleRow(decoder.row(0), core_->model->vocab_size()));
     return Accept();
   }
 

@@ -174,9 +174,10 @@ class Rig {
             model->map.embedding, *model->checkpoint.files()[0], kMaxTokens)) {
     const PassLimits limits = LimitsOf(model_);
     cpu_ops_ = *CreateCpuPassOps(scalar_, &parallel_, limits);
-    Decoder::Parts parts = {&model->config, &model->map,         cpu_ops_.get(),
-                            scalar_,        model->reader.get(), &cache_,
-                            &work_,         &embedding_};
+    Decoder::Parts parts = {
+        &model->config, &model->map,         cpu_ops_.get(),
+        scalar_,        model->reader.get(), &cache_,
+        &work_,         &embedding_,         model->config.vocab_rows};
     if (options.device) {
       ops_ = std::make_unique<MutantPassOps>(stream_.get(), options.mutation);
       EXPECT_THAT(ops_->Open(scalar_, limits), IsOk());

@@ -1,12 +1,15 @@
 // Golden models on the CUDA kernels, without a GPU: the same .cu sources under
 // the SIMT shim, on a device that does everything late and in any legal order.
 // Logits within the golden bound, and with weights that are uploaded the same
-// bits as with resident ones.
+// bits as with resident ones; and the same tokens where only the best of the
+// logits cross to the host.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +68,47 @@ TEST_P(CudaGoldenTest, LogitsMatchAndDoNotDependOnWhereWeightsAre) {
           << "chunks of " << chunk << ", " << slots << " slots";
     }
   }
+}
+
+// Tokens for three requests that share their passes.
+std::vector<std::vector<TokenId>> Generated(const Golden& golden,
+                                            EngineOptions options,
+                                            std::optional<int> logprobs) {
+  auto model = Model::Open({.path = golden.path(), .unit_bytes = kUnitBytes});
+  EXPECT_THAT(model.status(), IsOk());
+  options.context = 64;
+  options.batch_tokens = 8;
+  options.logit_rows = 3;
+  options.max_sequences = 3;
+  auto engine = Engine::Create(*model, options);
+  EXPECT_THAT(engine.status(), IsOk());
+  std::vector<std::future<RequestResult>> futures;
+  for (const SamplingOptions& sampling : std::vector<SamplingOptions>{
+           {.temperature = 0}, {.temperature = 1.5, .seed = 1}, {.seed = 2}}) {
+    Request request;
+    request.generate.prompt.assign(golden.ids.begin(), golden.ids.begin() + 6);
+    request.generate.max_tokens = 5;
+    request.generate.sampling = sampling;
+    request.generate.ignore_end_of_generation = true;
+    request.logprobs = logprobs;
+    futures.push_back(*(*engine)->Submit(request));
+  }
+  std::vector<std::vector<TokenId>> tokens;
+  for (auto& future : futures) {
+    const RequestResult result = future.get();
+    EXPECT_THAT(result.status, IsOk());
+    tokens.push_back(result.generated.tokens);
+  }
+  return tokens;
+}
+
+// Scores need all logits.
+TEST_P(CudaGoldenTest, TheBestLogitsGiveTheTokensOfAllOfThem) {
+  const Golden& golden = GetParam();
+  if (kSanitized && golden.file != "llama.q4_k_m.gguf")
+    GTEST_SKIP() << "slow under a sanitizer: one model there";
+  EXPECT_EQ(Generated(golden, OnDevice(1), std::nullopt),
+            Generated(golden, OnDevice(2), 0));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaGoldenTest,

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/best_logits.h"
 #include "tests/support/status_matchers.h"
 
 namespace coldstream {
@@ -324,6 +325,60 @@ TEST(Sampler, ValuesThatAreNotFiniteOrOutOfRangeAreRefusedByName) {
         Sampler::Create(bad.options),
         StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(bad.name)));
   }
+}
+
+TEST(Sampler, TheBestLogitsGiveTheTokenThatAllWouldGive) {
+  for (const SamplingOptions& options : std::vector<SamplingOptions>{
+           {.temperature = 0, .seed = 1},
+           {.temperature = 0, .top_k = 0, .seed = 1},
+           {.temperature = 0.7, .top_k = 1, .seed = 1},
+           {.seed = 2},
+           {.temperature = 2, .top_k = 2, .top_p = 1, .min_p = 0, .seed = 3},
+           {.temperature = 5, .top_k = 40, .top_p = 0.9, .min_p = 0, .seed = 4},
+           {.temperature = 3, .top_k = 256, .top_p = 1, .min_p = 0.01},
+           {.top_k = 256, .repeat_penalty = 1.5, .repeat_last_n = 0}}) {
+    Sampler of_all = Make(options);
+    Sampler of_best = Make(options);
+    const int64_t choices = of_best.choices();
+    ASSERT_GT(choices, 0);
+    for (uint32_t draw = 0; draw < 200; ++draw) {
+      // Of few values, so that most choices are among equals; padding behind.
+      std::vector<float> logits = RandomLogits(600, draw);
+      for (float& logit : logits) logit = std::round(logit);
+      std::fill(logits.begin() + 500, logits.end(), 100.0f);
+      if (draw == 7) std::fill(logits.begin() + 3, logits.begin() + 500, -kInf);
+      std::vector<LogitChoice> best(static_cast<size_t>(choices));
+      BestLogits(logits.data(), 500, choices, best.data());
+      const auto expected = of_all.Sample(logits, 500);
+      const auto got = of_best.SampleRow(LogitRow{.best = best}, 500);
+      ASSERT_THAT(expected, IsOk());
+      ASSERT_THAT(got, IsOk());
+      ASSERT_EQ(*got, *expected)
+          << "draw " << draw << " of the best " << choices;
+      of_all.Accept(*expected);
+      of_best.Accept(*got);
+    }
+  }
+}
+
+TEST(Sampler, AsksForAllLogitsWhereTheBestDoNotSuffice) {
+  const auto choices = [](const SamplingOptions& options) {
+    return Make(options).choices();
+  };
+  EXPECT_EQ(choices({.top_k = 0}), 0);
+  EXPECT_EQ(choices({.top_k = kMostChoices + 1}), 0);
+  EXPECT_EQ(choices({.temperature = 0, .repeat_penalty = 1.1}), 0);
+  EXPECT_EQ(choices({.repeat_penalty = 0.9, .repeat_last_n = -1}), 0);
+  EXPECT_EQ(choices({.top_k = kMostChoices}), kMostChoices);
+  EXPECT_EQ(choices({.temperature = 0, .top_k = 0}), 1);
+}
+
+TEST(Sampler, NoChoiceAtAllIsTheErrorOfLogitsThatRuleEveryTokenOut) {
+  Sampler sampler = Make({.top_k = 2});
+  const std::vector<LogitChoice> none(2);
+  const std::vector<float> logits(10, -kInf);
+  EXPECT_EQ(sampler.SampleRow(LogitRow{.best = none}, 10).status(),
+            sampler.Sample(logits, 10).status());
 }
 
 TEST(Sampler, TheEdgesOfEveryRangeAreAccepted) {

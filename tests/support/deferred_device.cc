@@ -37,14 +37,17 @@ class DeferredEvent final : public Event {
 
 class DeferredStream final : public Stream, public simt::KernelQueue {
  public:
-  explicit DeferredStream(DeferredWork* work)
-      : work_(work), stream_(work->AddStream()) {}
+  // `copied` may be null.
+  DeferredStream(DeferredWork* work, CopiedBytes* copied)
+      : work_(work), stream_(work->AddStream()), copied_(copied) {}
   Status CopyToDevice(std::byte* to, const std::byte* from,
                       size_t bytes) override {
+    if (copied_ != nullptr) copied_->to_device += bytes;
     return work_->Copy(stream_, to, from, bytes);
   }
   Status CopyToHost(std::byte* to, const std::byte* from,
                     size_t bytes) override {
+    if (copied_ != nullptr) copied_->to_host += bytes;
     return work_->Copy(stream_, to, from, bytes);
   }
   Status Record(Event* event) override {
@@ -68,6 +71,7 @@ class DeferredStream final : public Stream, public simt::KernelQueue {
  private:
   DeferredWork* const work_;
   const size_t stream_;
+  CopiedBytes* const copied_;
 };
 
 class DeferredDevice final : public Device {
@@ -86,7 +90,7 @@ class DeferredDevice final : public Device {
   Status RegisterHostMemory(std::span<std::byte> memory) override;
   void UnregisterHostMemory(std::span<std::byte> memory) override;
   StatusOr<std::unique_ptr<Stream>> NewStream() override {
-    return std::make_unique<DeferredStream>(&work_);
+    return std::make_unique<DeferredStream>(&work_, options_.copied.get());
   }
   StatusOr<std::unique_ptr<Event>> NewEvent() override {
     return std::make_unique<DeferredEvent>(&work_);

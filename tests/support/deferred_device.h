@@ -27,6 +27,7 @@
 #ifndef COLDSTREAM_TESTS_SUPPORT_DEFERRED_DEVICE_H_
 #define COLDSTREAM_TESTS_SUPPORT_DEFERRED_DEVICE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -48,10 +49,17 @@ struct DeviceFaults {
   int64_t fail_kernels_from = kNever;  // this kernel and all after it
 };
 
+// What the copies that were asked for move, in bytes.
+struct CopiedBytes {
+  std::atomic<uint64_t> to_device{0};
+  std::atomic<uint64_t> to_host{0};
+};
+
 struct DeferredDeviceOptions {
   uint64_t seed = 1;
   uint64_t memory_bytes = uint64_t{8} << 30;  // Allocate refuses above, in all
   DeviceFaults faults = {};
+  std::shared_ptr<CopiedBytes> copied = nullptr;  // counted there, if given
 };
 
 inline constexpr std::byte kPoison{0xff};
