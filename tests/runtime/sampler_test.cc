@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <set>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "kernels/best_logits.h"
+#include "kernels/ops.h"
 #include "tests/support/status_matchers.h"
 
 namespace coldstream {
@@ -359,6 +362,75 @@ TEST(Sampler, TheBestLogitsGiveTheTokenThatAllWouldGive) {
       of_best.Accept(*got);
     }
   }
+}
+
+// A value of every kind that a comparison or a sum may go wrong at; of few
+// kinds, so that ties are common.
+float OddLogit(std::mt19937* random) {
+  constexpr float kOdd[] = {0,       -0.0f, 1,      -1,    1e-45f,
+                            -1e-45f, 88,    -1e30f, 3e38f, -3e38f};
+  const auto pick = (*random)();
+  if (pick % 4 == 0) return -kInf;
+  if (pick % 4 == 1) return kOdd[pick / 4 % std::size(kOdd)];
+  return static_cast<float>(pick / 4 % 64) / 8 - 4;
+}
+
+SamplingOptions RandomSampling(std::mt19937* random) {
+  const auto of = [&](std::initializer_list<double> values) {
+    return values.begin()[(*random)() % values.size()];
+  };
+  return {.temperature = of({0, 1e-3, 0.8, 1, 5, 1e6}),
+          .top_k = static_cast<int64_t>(of({1, 2, 7, 40, 255, 256})),
+          .top_p = of({0, 0.5, 0.95, 1}),
+          .min_p = of({0, 0.05, 0.5, 1}),
+          .repeat_penalty = of({1, 1, 1.3}),
+          .repeat_last_n = static_cast<int64_t>(of({0, 0, 64})),
+          .seed = (*random)()};
+}
+
+// Both are given the same draws, one after the other: one that took a random
+// number more than the other would part from it. Where Sample refuses a row for
+// NaN or plus infinity, the best of it are not looked at either: the pass that
+// the row came from has failed its check.
+TEST(Sampler, NoSettingTellsTheBestOfOddLogitsFromAllOfThem) {
+  const Ops& ops = **OpsFor(Isa::kScalar);
+  std::mt19937 random(3);
+  int compared = 0, refused = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const SamplingOptions options = RandomSampling(&random);
+    Sampler of_all = Make(options);
+    Sampler of_best = Make(options);
+    const int64_t choices = of_best.choices();
+    if (choices == 0) {
+      EXPECT_TRUE(options.repeat_penalty != 1 && options.repeat_last_n != 0);
+      continue;
+    }
+    for (int draw = 0; draw < 10; ++draw) {
+      std::vector<float> logits(1 + random() % 400);
+      for (float& logit : logits) logit = OddLogit(&random);
+      if (draw == 9)
+        logits[random() % logits.size()] =
+            random() % 2 == 0 ? kInf : static_cast<float>(kNaN);
+      const auto vocab = static_cast<int64_t>(logits.size());
+      const auto expected = of_all.Sample(logits, vocab);
+      if (draw == 9) {
+        EXPECT_FALSE(expected.ok() || ops.all_finite(logits.data(), vocab));
+        ++refused;
+        continue;
+      }
+      std::vector<LogitChoice> best(static_cast<size_t>(choices));
+      BestLogits(logits.data(), vocab, choices, best.data());
+      const auto got = of_best.SampleRow(LogitRow{.best = best}, vocab);
+      ASSERT_EQ(got.status(), expected.status());
+      if (!expected.ok()) continue;  // every token ruled out
+      ASSERT_EQ(*got, *expected) << "trial " << trial << ", draw " << draw;
+      of_all.Accept(*expected);
+      of_best.Accept(*got);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 1000);
+  EXPECT_GT(refused, 100);
 }
 
 TEST(Sampler, AsksForAllLogitsWhereTheBestDoNotSuffice) {
