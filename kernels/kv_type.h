@@ -13,6 +13,8 @@
 #define COLDSTREAM_KERNELS_KV_TYPE_H_
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace coldstream {
 
@@ -36,6 +38,12 @@ static constexpr int64_t KvTileBytes(KvType type, int64_t dim) {
 // As on the command line: "f16", "q8_0".
 static constexpr const char* NameOf(KvType type) {
   return type == KvType::kF16 ? "f16" : "q8_0";
+}
+
+static constexpr std::optional<KvType> KvTypeNamed(std::string_view name) {
+  for (const KvType type : {KvType::kF16, KvType::kQ8_0})
+    if (name == NameOf(type)) return type;
+  return std::nullopt;
 }
 
 }  // namespace coldstream

@@ -89,6 +89,7 @@ typedef struct coldstream_options {
   int64_t max_sequences;  /* requests worked on at once */
   int64_t queue_length;   /* requests that may wait */
   int64_t kv_tokens;      /* positions of all requests; 0: room for all */
+  const char* kv_type;    /* of those: "f16" or "q8_0"; NULL: "f16" */
 } coldstream_options;
 
 typedef struct coldstream_request {

@@ -8,14 +8,17 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/system_limits.h"
 #include "runtime/engine_plan.h"
 #include "runtime/model_fingerprint.h"
 #include "runtime/pooling.h"
+#include "tools/batch_memory.h"
 #include "tools/batch_progress.h"
 #include "tools/batch_run.h"
 #include "tools/command.h"
 #include "tools/engine_flags.h"
 #include "tools/interrupt.h"
+#include "tools/machine_rates.h"
 #include "tools/option_checks.h"
 #include "tools/stream_flags.h"
 
@@ -24,8 +27,6 @@ namespace {
 
 constexpr int64_t kMaxSequences = 4096;
 constexpr double kMaxSyncSeconds = 3600;
-// Of what the fixed parts leave of the budget, for keys and values.
-constexpr uint64_t kKvShare = 3;
 
 struct BatchFlags {
   StreamFlags stream;
@@ -69,8 +70,8 @@ void AddBatchFlags(CLI::App& app, BatchFlags* flags) {
       ->capture_default_str();
   app.add_option("--kv-tokens", flags->kv_tokens,
                  "Positions in the KV cache, of all requests together "
-                 "(default: room for all of them, but a third of the memory "
-                 "at most)")
+                 "(default: as many as are predicted to give most tokens a "
+                 "second, beside the weights that then stay)")
       ->transform(IntegerIn(1, int64_t{1} << 40))
       ->type_name("N");
   app.add_option("--chat-template", flags->chat_template,
@@ -93,7 +94,7 @@ void AddBatchFlags(CLI::App& app, BatchFlags* flags) {
 }
 
 Status CheckFlags(const BatchFlags& flags) {
-  RETURN_IF_ERROR(CheckDeviceFlags(flags.stream));
+  RETURN_IF_ERROR(CheckStreamFlags(flags.stream));
   if (flags.stream.json) {
     return absl::InvalidArgumentError(
         "--json: the results are JSON lines already");
@@ -101,22 +102,7 @@ Status CheckFlags(const BatchFlags& flags) {
   return ParseShard(flags.shard).status();
 }
 
-// Room for every sequence, but no more than a share of what the fixed parts
-// leave: weights that have to be read again cost more than requests that wait.
-StatusOr<int64_t> KvTokensFor(const Model& model, EngineOptions options) {
-  options.kv_tokens = options.context > 0 ? options.context : 0;
-  options.max_sequences = 1;
-  ASSIGN_OR_RETURN(const EnginePlan plan, PlanEngine(model, options));
-  const MemoryPlan& memory = plan.vram ? *plan.vram : plan.memory;
-  const auto context = static_cast<uint64_t>(plan.options.context);
-  const uint64_t token = std::max<uint64_t>(memory.fixed.kv / context, 1);
-  const uint64_t fixed = memory.fixed.total() - memory.fixed.kv;
-  const uint64_t rest = memory.budget > fixed ? memory.budget - fixed : 0;
-  return static_cast<int64_t>(std::max(rest / kKvShare / token, context));
-}
-
-StatusOr<EngineOptions> OptionsFor(const BatchFlags& flags,
-                                   const Model& model) {
+StatusOr<EngineOptions> OptionsFor(const BatchFlags& flags) {
   EngineOptions options = EngineOptionsFrom(flags.stream, /*positions=*/0);
   RETURN_IF_ERROR(OpenDevice(flags.stream, &options));
   options.queue_length = flags.sequences;
@@ -124,15 +110,38 @@ StatusOr<EngineOptions> OptionsFor(const BatchFlags& flags,
   const int64_t sequences =
       std::min(flags.sequences, flags.stream.batch.value_or(flags.sequences));
   options.batch_tokens = std::max(options.batch_tokens, sequences);
-  if (flags.kv_tokens > 0) {
-    options.kv_tokens = flags.kv_tokens;
-  } else {
-    ASSIGN_OR_RETURN(const int64_t most, KvTokensFor(model, options));
-    ASSIGN_OR_RETURN(const EnginePlan plan, PlanEngine(model, options));
-    options.kv_tokens = std::min(most, plan.options.context * sequences);
-  }
   options.max_sequences = sequences;
+  options.kv_tokens = flags.kv_tokens;
   return options;
+}
+
+// The context that requests will have: the default where -c is not given.
+StatusOr<int64_t> ContextOf(const Model& model, EngineOptions options) {
+  options.max_sequences = 1;
+  ASSIGN_OR_RETURN(const EnginePlan plan, PlanEngine(model, options));
+  return plan.options.context;
+}
+
+// What --kv-tokens leaves open; says what was chosen and why. `positions`: of a
+// request, on average; 0: not known.
+Status ShareMemory(const BatchFlags& flags, const Model& model,
+                   int64_t positions, EngineOptions* options) {
+  if (flags.kv_tokens > 0) return absl::OkStatus();
+  RateSource source({.threads = flags.stream.threads.value_or(DefaultThreads()),
+                     .reader = flags.stream.reader_options(),
+                     .gpu = options->gpu,
+                     .for_device = options->gpu != nullptr});
+  ASSIGN_OR_RETURN(
+      const BatchMemory memory,
+      ChooseBatchMemory(
+          model, *options,
+          {.sequences = options->max_sequences, .positions = positions},
+          [&]() -> StatusOr<MachineRates> { return source.RatesFor(model); }));
+  source.Remember();
+  for (const std::string& warning : source.warnings()) PrintWarning(warning);
+  options->kv_tokens = memory.kv_tokens;
+  absl::FPrintF(stderr, "%s\n", BatchMemoryText(memory));
+  return absl::OkStatus();
 }
 
 // What results depend on, but for the requests.
@@ -145,6 +154,9 @@ StatusOr<BatchJob> JobOf(const BatchFlags& flags, const Engine& engine,
       "context %d, seed %d, shard %s, chat template %s, %s", engine.context(),
       flags.seed, flags.shard, chat.ok() ? chat->Identity() : "none",
       engine.device_name());
+  if (engine.options().kv_type != KvType::kF16)
+    absl::StrAppendFormat(&options, ", KV cache of %s",
+                          NameOf(engine.options().kv_type));
   if (flags.pooling)
     absl::StrAppendFormat(&options, ", pooling %s",
                           PoolingName(*flags.pooling));
@@ -160,23 +172,27 @@ Status RunBatch(const BatchFlags& flags) {
   const StatusOr<ChatTemplate> chat = ChatTemplate::Create(
       model->checkpoint().metadata(), *tokenizer, flags.chat_template);
   if (!flags.chat_template.empty()) RETURN_IF_ERROR(chat.status());
+  ASSIGN_OR_RETURN(EngineOptions options, OptionsFor(flags));
+  ASSIGN_OR_RETURN(const int64_t context, ContextOf(*model, options));
   const BatchInputOptions input_options = {
       .path = flags.input,
       .shard = shard,
       .seed = flags.seed,
+      .context = context,
       .lines = {.cancel = &CatchInterrupts()}};
   std::string fingerprint = "standard input";
+  int64_t positions = 0;
   if (flags.input != "-") {
     ASSIGN_OR_RETURN(const BatchCensus census, TakeBatchCensus(input_options));
     fingerprint = census.fingerprint;
+    positions = census.positions;
   }
-  ASSIGN_OR_RETURN(const EngineOptions options, OptionsFor(flags, *model));
+  RETURN_IF_ERROR(ShareMemory(flags, *model, positions, &options));
   ASSIGN_OR_RETURN(const auto trace, OpenTrace(flags.stream));
-  EngineOptions traced = options;
-  traced.trace = trace.get();
+  options.trace = trace.get();
   SettingsSource source = SettingsSource::kDefault;
   ASSIGN_OR_RETURN(const auto engine,
-                   CreateEngine(flags.stream, model, traced, &source));
+                   CreateEngine(flags.stream, model, options, &source));
   ASSIGN_OR_RETURN(BatchJob job, JobOf(flags, *engine, chat, fingerprint));
   ASSIGN_OR_RETURN(
       const auto output,

@@ -1,6 +1,9 @@
 #include "tools/batch_input.h"
 
+#include <algorithm>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "io/printable.h"
@@ -10,6 +13,17 @@ namespace {
 
 bool IsBlank(std::string_view text) {
   return text.find_first_not_of(" \t\r\v\f") == std::string_view::npos;
+}
+
+// Of prompt and answer; text is not tokenized for it.
+int64_t PositionsOf(const BatchRequest& request, int64_t line_bytes,
+                    int64_t context) {
+  const auto* ids = std::get_if<std::vector<TokenId>>(&request.input);
+  const int64_t prompt =
+      ids ? std::ssize(*ids) : line_bytes / BatchCensus::kBytesOfToken;
+  int64_t answer = request.request.generate.max_tokens;
+  if (answer < 0) answer = context;
+  return std::min(prompt, context) + std::min(answer, context);
 }
 
 }  // namespace
@@ -67,6 +81,8 @@ StatusOr<BatchCensus> TakeBatchCensus(const BatchInputOptions& options) {
   BatchCensus census;
   Fingerprint print;
   int64_t all = 0;
+  int64_t requests = 0;
+  int64_t positions = 0;
   LineReader::Line line;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, reader->Next(&line));
@@ -75,8 +91,18 @@ StatusOr<BatchCensus> TakeBatchCensus(const BatchInputOptions& options) {
     print.Add(absl::StrFormat("\n%d\n", line.bytes));
     if (IsBlank(line.text) && !line.cut()) continue;
     ++all;
-    if (options.shard.Has(line.number)) ++census.lines;
+    if (!options.shard.Has(line.number)) continue;
+    ++census.lines;
+    if (line.cut()) continue;
+    const BatchLine request = ParseBatchLine(line.text, options.seed);
+    if (request.error) continue;
+    ++requests;
+    positions += std::min(
+        PositionsOf(request.request, std::ssize(line.text), options.context),
+        options.context);
   }
+  if (requests > 0)
+    census.positions = std::max<int64_t>(positions / requests, 1);
   census.fingerprint = absl::StrFormat("%d lines, %d bytes, %s", all,
                                        reader->position(), print.Hex());
   return census;

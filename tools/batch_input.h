@@ -18,8 +18,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
-#include "tools/batch_request.h"
 #include "runtime/fingerprint.h"
+#include "tools/batch_request.h"
 #include "tools/line_reader.h"
 #include "tools/shard.h"
 
@@ -28,7 +28,8 @@ namespace coldstream {
 struct BatchInputOptions {
   std::string path;  // "-": standard input
   Shard shard = {};
-  uint64_t seed = 0;  // see ParseBatchLine
+  uint64_t seed = 0;    // see ParseBatchLine
+  int64_t context = 0;  // no request is longer: for the census
   LineReaderOptions lines = {};
 };
 
@@ -63,9 +64,14 @@ class BatchInput {
 
 // What a first reading of an input tells of it.
 struct BatchCensus {
+  static constexpr int64_t kBytesOfToken = 4;
+
   int64_t lines = 0;  // not blank, of the shard
   // Of all that can change a result: "3 lines, 120 bytes, 5c2f...".
   std::string fingerprint;
+  // Of a request, prompt and answer, on average; a token of text is taken to be
+  // kBytesOfToken bytes. 0 where there is none.
+  int64_t positions = 0;
 };
 // Errors: LineReader's; InvalidArgument for standard input, which can be read
 // but once.

@@ -91,7 +91,7 @@ void AddBenchFlags(CLI::App& app, BenchFlags* flags) {
 }
 
 Status CheckBenchFlags(const BenchFlags& flags) {
-  RETURN_IF_ERROR(CheckDeviceFlags(flags.stream));
+  RETURN_IF_ERROR(CheckStreamFlags(flags.stream));
   if (flags.prompt_tokens > 0 || flags.generated_tokens > 0)
     return absl::OkStatus();
   return absl::InvalidArgumentError("-p 0 -n 0: there is nothing to measure");

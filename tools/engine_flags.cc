@@ -24,6 +24,7 @@ EngineOptions EngineOptionsFrom(const StreamFlags& flags, int64_t positions) {
   options.gpu_layers = flags.gpu_layers;
   options.cpu_layers = flags.cpu_layers;
   options.cpu_ffn = flags.cpu_ffn;
+  options.kv_type = flags.kv_type();
   options.prefetch_depth =
       flags.prefetch_depth.value_or(options.prefetch_depth);
   options.reader = flags.reader_options();

@@ -184,7 +184,7 @@ void AddEvalCommand(CLI::App& app, CommandBody* chosen) {
                       "[n_tokens][n_vocab]");
   command->final_callback([flags, chosen] {
     *chosen = [flags] {
-      const Status usage = CheckDeviceFlags(flags->stream);
+      const Status usage = CheckStreamFlags(flags->stream);
       if (!usage.ok()) return ReportUsageError(MessageOf(usage));
       return ExitCodeOf(Eval(*flags));
     };

@@ -69,8 +69,8 @@ std::optional<PassPrediction> PredictIfKnown(const Model& model,
 
 // nullopt where it is not known.
 std::optional<SideCosts> CostsOf(const Model& model, const EnginePlan& plan,
-                                 const MachineRates& rates, int64_t tokens) {
-  const PassLoad load = {.tokens = tokens};
+                                 const MachineRates& rates,
+                                 const PassLoad& load) {
   if (!plan.vram)
     return SideCosts{.main = UnitCosts(model, *rates.compute, load)};
   SideCosts costs;
@@ -80,7 +80,7 @@ std::optional<SideCosts> CostsOf(const Model& model, const EnginePlan& plan,
     return costs;
   }
   // The arithmetic of many tokens is another matter.
-  if (tokens > 1 || rates.device_memory <= 0) return std::nullopt;
+  if (load.tokens > 1 || rates.device_memory <= 0) return std::nullopt;
   for (const WeightUnit& unit : model.weights().units) {
     costs.main.push_back(
         {unit.read_bytes,
@@ -102,16 +102,6 @@ SplitRates RatesOfSplit(const Model& model, const MachineRates& rates) {
   split.cpu_tokens = LayerTokenRate(model, *rates.compute);
   split.device = rates.device_memory;
   return split;
-}
-
-PassForecast ForecastPass(const Model& model, const EnginePlan& plan,
-                          const MachineRates& rates, int64_t tokens) {
-  PassForecast pass;
-  pass.tokens = tokens;
-  pass.share = ShareOf(model, plan, PhaseOf(tokens));
-  if (const auto costs = CostsOf(model, plan, rates, tokens))
-    pass.time = PredictIfKnown(model, plan, *costs, rates.links, tokens);
-  return pass;
 }
 
 void CountBytes(const Model& model, Forecast* forecast) {
@@ -180,6 +170,16 @@ const char* AdviceOn(Link link, bool device) {
 
 }  // namespace
 
+PassForecast ForecastPass(const Model& model, const EnginePlan& plan,
+                          const MachineRates& rates, const PassLoad& load) {
+  PassForecast pass;
+  pass.tokens = load.tokens;
+  pass.share = ShareOf(model, plan, PhaseOf(load.tokens));
+  if (const auto costs = CostsOf(model, plan, rates, load))
+    pass.time = PredictIfKnown(model, plan, *costs, rates.links, load.tokens);
+  return pass;
+}
+
 StatusOr<Forecast> MakeForecast(const Model& model,
                                 const EngineOptions& options,
                                 const MachineRates& rates) {
@@ -190,12 +190,12 @@ StatusOr<Forecast> MakeForecast(const Model& model,
   ASSIGN_OR_RETURN(forecast.plan, PlanEngine(model, rated));
   const EnginePlan& plan = forecast.plan;
   CountBytes(model, &forecast);
-  forecast.decode = ForecastPass(model, plan, rates, 1);
+  forecast.decode = ForecastPass(model, plan, rates, PassLoad{});
   forecast.prefill =
-      ForecastPass(model, plan, rates, plan.options.batch_tokens);
+      ForecastPass(model, plan, rates, {.tokens = plan.options.batch_tokens});
   if (forecast.decode.time) {
-    forecast.next = FindNextSpend(model, plan, *CostsOf(model, plan, rates, 1),
-                                  rates.links);
+    forecast.next = FindNextSpend(
+        model, plan, *CostsOf(model, plan, rates, PassLoad{}), rates.links);
   }
   return forecast;
 }

@@ -71,6 +71,9 @@ struct Forecast {
   std::optional<NextSpend> next;  // unset where decode.time is
 };
 
+PassForecast ForecastPass(const Model& model, const EnginePlan& plan,
+                          const MachineRates& rates, const PassLoad& load);
+
 // Beside a device the plan is the one that these rates make best. Errors: as
 // PlanEngine.
 StatusOr<Forecast> MakeForecast(const Model& model,

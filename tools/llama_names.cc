@@ -7,7 +7,10 @@ struct Name {
   const char* known;
   const char* ours;
 };
-constexpr Name kNames[] = {{"-np", "--parallel"}, {"-ngl", "--gpu-layers"}};
+constexpr Name kNames[] = {{"-np", "--parallel"},
+                           {"-ngl", "--gpu-layers"},
+                           {"-ctk", "--cache-type-k"},
+                           {"-ctv", "--cache-type-v"}};
 
 }  // namespace
 

@@ -194,7 +194,7 @@ Status CheckFlags(const PlanFlags& flags) {
           "--vram, --h2d-rate and --vram-rate are for a device with memory of "
           "its own; --device cpu has none");
     }
-    RETURN_IF_ERROR(CheckDeviceFlags(flags.stream));
+    RETURN_IF_ERROR(CheckStreamFlags(flags.stream));
   }
   if (flags.stream.model.empty() == flags.preset.empty())
     return absl::InvalidArgumentError("give either -m PATH or --preset NAME");

@@ -60,7 +60,7 @@ void AddSamplingFlags(CLI::App& app, RunFlags* flags) {
 
 Status CheckFlags(const RunFlags& flags) {
   const GenerateRequest& request = flags.request;
-  RETURN_IF_ERROR(CheckDeviceFlags(flags.stream));
+  RETURN_IF_ERROR(CheckStreamFlags(flags.stream));
   if (request.max_tokens < -1) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "-n: expected -1 or more tokens, got %d", request.max_tokens));

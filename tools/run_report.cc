@@ -279,6 +279,7 @@ nlohmann::ordered_json ReportJson(const Engine& engine,
   json["direct_io"] = engine.direct_io();
   json["prefetch_depth"] = engine.prefetch_depth();
   json["context"] = engine.context();
+  json["kv_type"] = NameOf(engine.options().kv_type);
   json["isa"] = engine.isa_name();
   json["threads"] = engine.threads();
   return json;

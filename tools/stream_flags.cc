@@ -59,6 +59,17 @@ void AddMemoryFlags(CLI::App& app, StreamFlags* flags, StreamFlagSet set) {
         ->transform(RamSize())
         ->type_name("SIZE");
   }
+  const auto type = OneOf<KvType>({{NameOf(KvType::kF16), KvType::kF16},
+                                   {NameOf(KvType::kQ8_0), KvType::kQ8_0}});
+  app.add_option("--cache-type-k", flags->cache_type_k,
+                 "-ctk TYPE: how keys are stored: f16, or q8_0 in 53 % of the "
+                 "memory (default f16); goes with the same --cache-type-v")
+      ->transform(type)
+      ->type_name("TYPE");
+  app.add_option("--cache-type-v", flags->cache_type_v,
+                 "-ctv TYPE: how values are stored, as keys are")
+      ->transform(type)
+      ->type_name("TYPE");
   app.add_option("--prefetch-depth", flags->prefetch_depth,
                  "Weight units read ahead of the arithmetic (default: as many "
                  "as keep the disk busy)")
@@ -155,7 +166,13 @@ const char* FirstDeviceFlag(const StreamFlags& flags) {
   return nullptr;
 }
 
-Status CheckDeviceFlags(const StreamFlags& flags) {
+Status CheckStreamFlags(const StreamFlags& flags) {
+  if (flags.cache_type_k.value_or(KvType::kF16) !=
+      flags.cache_type_v.value_or(KvType::kF16)) {
+    return absl::InvalidArgumentError(
+        "--cache-type-k and --cache-type-v: keys and values are stored alike, "
+        "give both the same type");
+  }
   const char* const given = FirstDeviceFlag(flags);
   if (flags.device != DeviceChoice::kCpu || given == nullptr)
     return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "io/file.h"
 #include "io/reader.h"
 #include "runtime/compute_device.h"
+#include "runtime/engine.h"
 
 namespace coldstream {
 
@@ -22,12 +23,14 @@ struct StreamFlags {
   std::optional<int> threads;      // -t; not given: DefaultThreads()
   std::optional<uint64_t> ram;     // --ram, bytes; not given: what is free
   DeviceChoice device = DeviceChoice::kAuto;  // --device
-  std::optional<uint64_t> vram;       // --vram, bytes; not given: what is free
-  std::optional<uint64_t> staging;    // --staging, bytes of host memory
-  std::optional<int> gpu_layers;      // --gpu-layers, -ngl; the head counts
-  std::optional<int> cpu_layers;      // --cpu-layers
-  std::optional<int> cpu_ffn;         // --cpu-ffn
-  std::optional<int> prefetch_depth;  // --prefetch-depth, slots
+  std::optional<uint64_t> vram;        // --vram, bytes; not given: what is free
+  std::optional<uint64_t> staging;     // --staging, bytes of host memory
+  std::optional<int> gpu_layers;       // --gpu-layers, -ngl; the head counts
+  std::optional<int> cpu_layers;       // --cpu-layers
+  std::optional<int> cpu_ffn;          // --cpu-ffn
+  std::optional<KvType> cache_type_k;  // --cache-type-k; not given: f16
+  std::optional<KvType> cache_type_v;  // --cache-type-v; must be the same
+  std::optional<int> prefetch_depth;   // --prefetch-depth, slots
   IoBackendKind io = IoBackendKind::kAuto;  // --io
   DirectMode direct = DirectMode::kAuto;    // --direct
   std::optional<int> io_depth;              // --io-depth, chunks in flight
@@ -36,6 +39,8 @@ struct StreamFlags {
   std::string trace;                        // --trace; empty: none
   bool json = false;                        // --json
 
+  // Of keys and values.
+  KvType kv_type() const { return cache_type_k.value_or(KvType::kF16); }
   // What the reader is to be made with.
   ReaderOptions reader_options() const;
 };
@@ -60,7 +65,7 @@ CLI::Validator RamSize();
 const char* FirstDeviceFlag(const StreamFlags& flags);
 
 // Those flags do not go with --device cpu. Errors: InvalidArgument.
-Status CheckDeviceFlags(const StreamFlags& flags);
+Status CheckStreamFlags(const StreamFlags& flags);
 
 }  // namespace coldstream
 

@@ -125,7 +125,7 @@ void AddTuneCommand(CLI::App& app, CommandBody* chosen) {
   AddTuneFlags(*command, flags.get());
   command->final_callback([flags, chosen] {
     *chosen = [flags] {
-      const Status usage = CheckDeviceFlags(flags->tune.stream);
+      const Status usage = CheckStreamFlags(flags->tune.stream);
       if (!usage.ok()) return ReportUsageError(MessageOf(usage));
       return ExitCodeOf(RunTune(*flags));
     };

@@ -50,6 +50,12 @@ DeviceChoice DeviceNamed(const std::string& name) {
                     "device: expected auto, cpu or cuda, got " + name};
 }
 
+KvType KvTypeOf(const std::string& name) {
+  if (const std::optional<KvType> type = KvTypeNamed(name)) return *type;
+  throw EngineError{"INVALID_ARGUMENT",
+                    "kv_type: expected f16 or q8_0, got " + name};
+}
+
 struct OpenOptions {
   std::string path;
   std::string device;
@@ -61,6 +67,7 @@ struct OpenOptions {
   int64_t batch_tokens = 0;
   int64_t max_sequences = 0;
   int64_t queue_length = 0;
+  std::string kv_type;
 };
 
 class PyEngine {
@@ -75,6 +82,7 @@ class PyEngine {
     options.batch_tokens = given.batch_tokens;
     options.max_sequences = given.max_sequences;
     options.queue_length = given.queue_length;
+    options.kv_type = KvTypeOf(given.kv_type);
     auto model = ValueOf(Model::Open({.path = given.path}));
     tokenizer_ = ValueOf(model->tokenizer());
     OpenedDevice device = ValueOf(OpenComputeDevice(DeviceNamed(given.device)));
@@ -227,7 +235,8 @@ void AddEngine(nb::module_& module) {
       .def_rw("context", &OpenOptions::context)
       .def_rw("batch_tokens", &OpenOptions::batch_tokens)
       .def_rw("max_sequences", &OpenOptions::max_sequences)
-      .def_rw("queue_length", &OpenOptions::queue_length);
+      .def_rw("queue_length", &OpenOptions::queue_length)
+      .def_rw("kv_type", &OpenOptions::kv_type);
   nb::class_<PyEngine>(module, "Engine")
       .def(nb::init<const OpenOptions&>(), Unlocked())
       .def("prompt_ids", &PyEngine::PromptIds, Unlocked())

@@ -124,6 +124,8 @@ def test_no_model_and_no_memory_are_errors(tmp_path):
     assert caught.value.code == "RESOURCE_EXHAUSTED"
     with pytest.raises(coldstream.InvalidRequest, match="8 gigs"):
         coldstream.Engine(MODEL, ram="8 gigs")
+    with pytest.raises(coldstream.InvalidRequest, match="f16 or q8_0"):
+        coldstream.Engine(MODEL, device="cpu", kv_type="q4_0")
     with pytest.raises(coldstream.InvalidRequest, match="tpu"):
         coldstream.Engine(MODEL, device="tpu")
 

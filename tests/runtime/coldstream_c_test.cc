@@ -124,6 +124,16 @@ TEST_F(ColdstreamCTest, WrongArgumentsAreCodesWithAMessage) {
             COLDSTREAM_INVALID_ARGUMENT);
   EXPECT_THAT(error_.message, HasSubstr("tpu"));
   options = Options();
+  options.kv_type = "q4_0";
+  EXPECT_EQ(coldstream_open(path_.c_str(), &options, &engine, &error_),
+            COLDSTREAM_INVALID_ARGUMENT);
+  EXPECT_THAT(error_.message, HasSubstr("f16 or q8_0"));
+  options.kv_type = "q8_0";
+  ASSERT_EQ(coldstream_open(path_.c_str(), &options, &engine, &error_),
+            COLDSTREAM_OK)
+      << error_.message;
+  EXPECT_EQ(coldstream_close(engine, &error_), COLDSTREAM_OK);
+  options = Options();
   options.ram_bytes = 1 << 20;
   EXPECT_EQ(coldstream_open(path_.c_str(), &options, &engine, &error_),
             COLDSTREAM_RESOURCE_EXHAUSTED);

@@ -260,6 +260,10 @@ TEST_F(BatchCommandTest, OtherOptionsOrAnotherInputAreNotGoneOnWith) {
   const CommandRun options = RunColdstream(Arguments(in, out, {"--seed", "5"}));
   EXPECT_EQ(options.exit_code, 1);
   EXPECT_THAT(options.error, HasSubstr("seed 5"));
+  const CommandRun type =
+      RunColdstream(Arguments(in, out, {"-ctk", "q8_0", "-ctv", "q8_0"}));
+  EXPECT_EQ(type.exit_code, 1);
+  EXPECT_THAT(type.error, HasSubstr("KV cache of q8_0"));
   const std::string other = temp_.Write("other.jsonl", Requests(4));
   EXPECT_EQ(RunColdstream(Arguments(other, out)).exit_code, 1);
   EXPECT_EQ(Contents(out), before);

@@ -95,6 +95,22 @@ TEST(StreamFlagsTest, TheTokensOfAPassHaveThreeNames) {
   }
 }
 
+TEST(StreamFlagsTest, KeysAndValuesAreStoredAlike) {
+  StreamFlags flags;
+  ASSERT_EQ(Parse({"-m", "a.gguf", "--cache-type-k", "q8_0", "--cache-type-v",
+                   "q8_0"},
+                  &flags),
+            "");
+  EXPECT_TRUE(CheckStreamFlags(flags).ok());
+  EXPECT_EQ(flags.kv_type(), KvType::kQ8_0);
+  for (const char* one : {"--cache-type-k", "--cache-type-v"}) {
+    StreamFlags half;
+    ASSERT_EQ(Parse({"-m", "a.gguf", one, "q8_0"}, &half), "");
+    EXPECT_THAT(std::string(CheckStreamFlags(half).message()),
+                HasSubstr("give both the same type"));
+  }
+}
+
 TEST(StreamFlagsTest, LeavesWhatIsNotGivenToTheEngine) {
   StreamFlags flags;
   ASSERT_EQ(Parse({"-m", "a.gguf"}, &flags), "");
@@ -120,6 +136,7 @@ TEST(StreamFlagsTest, NamesTheOptionItsRangeAndWhatItGot) {
       {"-t", "-2", "from 1 to"},
       {"--ram", "-8G", "not a size"},
       {"--ram", "lots", "not a size"},
+      {"--cache-type-k", "q4_0", "f16|q8_0"},
       {"--io", "aio", "auto|uring|pread"},
       {"--direct", "yes", "auto|on|off"},
       {"--io-depth", "4097", "1 to 4096"},
@@ -141,11 +158,11 @@ TEST(StreamFlagsTest, NothingOnTheGpuNeedsNoDevice) {
   StreamFlags flags;
   flags.device = DeviceChoice::kCpu;
   flags.gpu_layers = 0;
-  EXPECT_TRUE(CheckDeviceFlags(flags).ok());
+  EXPECT_TRUE(CheckStreamFlags(flags).ok());
   flags.gpu_layers = 1;
-  EXPECT_THAT(CheckDeviceFlags(flags).message(), HasSubstr("--gpu-layers"));
+  EXPECT_THAT(CheckStreamFlags(flags).message(), HasSubstr("--gpu-layers"));
   flags.device = DeviceChoice::kAuto;
-  EXPECT_TRUE(CheckDeviceFlags(flags).ok());
+  EXPECT_TRUE(CheckStreamFlags(flags).ok());
 }
 
 TEST(StreamFlagsTest, TheModelIsRequired) {

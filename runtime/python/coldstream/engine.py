@@ -159,6 +159,8 @@ class Engine:
     device: "auto", "cpu" or "cuda".
     context: most tokens of a prompt and its answer; 0: the engine's choice.
     max_sequences: prompts worked on at once; queue_length: those that wait.
+    kv_type: how keys and values of past tokens are stored; "q8_0" takes 53 %
+    of the memory and changes results a little.
 
     Methods may be called from several threads. Ctrl-C ends a waiting call
     within a fraction of a second and cancels what it had asked for.
@@ -169,7 +171,8 @@ class Engine:
                  device: str = "auto", threads: int = 0,
                  prefetch_depth: int = 0, context: int = 0,
                  batch_tokens: int = 512, max_sequences: int = 8,
-                 queue_length: int = 64) -> None:
+                 queue_length: int = 64,
+                 kv_type: Literal["f16", "q8_0"] = "f16") -> None:
         options = _engine.Options()
         options.path = os.fspath(path)
         options.device = device
@@ -181,6 +184,7 @@ class Engine:
         options.batch_tokens = batch_tokens
         options.max_sequences = max_sequences
         options.queue_length = queue_length
+        options.kv_type = kv_type
         self._engine: Optional[_engine.Engine] = None
         try:
             self._engine = _engine.Engine(options)
