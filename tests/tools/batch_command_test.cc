@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <regex>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -154,11 +155,12 @@ TEST_F(BatchCommandTest, APassTakesNoMoreTokensThanItMay) {
   flag[1] = "3";  // of eight sequences
   const CommandRun narrow = RunColdstream(arguments);
   EXPECT_EQ(ById(narrow.out), ById(wide.out));
-  const std::regex counts("([0-9]+) tokens computed in ([0-9]+) passes");
-  std::smatch found;
-  ASSERT_TRUE(std::regex_search(narrow.error, found, counts)) << narrow.error;
-  const int tokens = std::stoi(found[1]);
-  const int passes = std::stoi(found[2]);
+  int tokens = 0, passes = 0;
+  std::istringstream lines(narrow.error);
+  for (std::string line; std::getline(lines, line) && passes == 0;)
+    std::sscanf(line.c_str(), "%d tokens computed in %d passes", &tokens,
+                &passes);
+  EXPECT_GT(passes, 0) << narrow.error;
   EXPECT_LE(tokens, 3 * passes);
   EXPECT_GT(tokens, 2 * passes);
 }

@@ -34,6 +34,13 @@ struct Cache {
     return {static_cast<int64_t>(positions.size()), positions.data(),
             sequence.data(), block_begin.data(), blocks.data()};
   }
+  // Where the block of token t's position begins.
+  uint64_t BlockOffset(int64_t t) const {
+    const auto token = static_cast<size_t>(t);
+    const auto first = block_begin[static_cast<size_t>(sequence[token])];
+    const auto at = static_cast<size_t>(first + positions[token] / 64);
+    return static_cast<uint64_t>(blocks[at]) * kBlockBytes;
+  }
   static KvLayer LayerAt(std::byte* base) {
     return {base, kBlockBytes, kValuesOffset, 6, kKvHeads, kKeyDim, kValueDim};
   }
@@ -54,12 +61,8 @@ TEST(CudaKvStoreTest, EveryValueGoesToItsPlaceRoundedAndNothingElseChanges) {
       std::memcpy(expected.data() + offset, &half, sizeof half);
     };
     for (int64_t t = 0; t < count; ++t) {
-      const auto token = static_cast<size_t>(t);
-      const int64_t position = cache.positions[token];
-      const int32_t block = cache.blocks[static_cast<size_t>(
-          cache.block_begin[static_cast<size_t>(cache.sequence[token])] +
-          position / 64)];
-      const uint64_t base = static_cast<uint64_t>(block) * Cache::kBlockBytes;
+      const int64_t position = cache.positions[static_cast<size_t>(t)];
+      const uint64_t base = cache.BlockOffset(t);
       for (int64_t h = 0; h < Cache::kKvHeads; ++h) {
         const int64_t row = h * 64 + position % 64;
         const int64_t head = t * Cache::kKvHeads + h;
@@ -97,13 +100,8 @@ TEST(CudaKvStoreTest, QuantisedRowsAreTheBytesOfTheCpus) {
     KvLayer layer = Cache::LayerAt(memory.data());
     layer.type = KvType::kQ8_0;
     for (int64_t t = 0; t < count; ++t) {
-      const auto token = static_cast<size_t>(t);
-      const int64_t position = cache.positions[token];
-      const int32_t block = cache.blocks[static_cast<size_t>(
-          cache.block_begin[static_cast<size_t>(cache.sequence[token])] +
-          position / 64)];
-      std::byte* const to =
-          expected.data() + static_cast<uint64_t>(block) * Cache::kBlockBytes;
+      const int64_t position = cache.positions[static_cast<size_t>(t)];
+      std::byte* const to = expected.data() + cache.BlockOffset(t);
       const Ops& ops = **OpsFor(Isa::kScalar);
       StoreKvRow(ops, layer.type, k.data() + t * kKeys, Cache::kKvHeads,
                  Cache::kKeyDim, position % 64, to);
