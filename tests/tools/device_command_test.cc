@@ -65,8 +65,10 @@ TEST_F(DeviceCommandTest, TheReportForPeopleTellsOfBothMemories) {
 }
 
 TEST_F(DeviceCommandTest, ThePlanIsTheOneARunCarriesOut) {
+  // The split is not left to rates: only the plan is told one of the disk.
   const std::vector<std::string> memory = {
-      "--device", "cuda", "--vram", kVram, "--ram", kRam, "--staging", "2M"};
+      "--device", "cuda",      "--vram", kVram,       "--ram",
+      kRam,       "--staging", "2M",     "--cpu-ffn", "0"};
   const auto plan =
       Json({"plan", "-c", "32", "-b", "5", "--disk-rate", "1"}, memory);
   const auto run = Json(
