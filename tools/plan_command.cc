@@ -188,14 +188,13 @@ Status CheckFlags(const PlanFlags& flags) {
     return absl::InvalidArgumentError(
         "-ngl 0 leaves nothing to a device: leave it or --vram out");
   }
-  if (flags.stream.device == DeviceChoice::kCpu) {
-    if (!flags.vram_budgets.empty() || flags.upload_rate || flags.vram_rate) {
-      return absl::InvalidArgumentError(
-          "--vram, --h2d-rate and --vram-rate are for a device with memory of "
-          "its own; --device cpu has none");
-    }
-    RETURN_IF_ERROR(CheckStreamFlags(flags.stream));
+  if (flags.stream.device == DeviceChoice::kCpu &&
+      (!flags.vram_budgets.empty() || flags.upload_rate || flags.vram_rate)) {
+    return absl::InvalidArgumentError(
+        "--vram, --h2d-rate and --vram-rate are for a device with memory of "
+        "its own; --device cpu has none");
   }
+  RETURN_IF_ERROR(CheckStreamFlags(flags.stream));
   if (flags.stream.model.empty() == flags.preset.empty())
     return absl::InvalidArgumentError("give either -m PATH or --preset NAME");
   if (!flags.types.empty() && flags.preset.empty()) {

@@ -64,7 +64,8 @@ CLI::Validator RamSize();
 // own, as "--vram"; null: none. Nothing on the GPU (-ngl 0) is no such thing.
 const char* FirstDeviceFlag(const StreamFlags& flags);
 
-// Those flags do not go with --device cpu. Errors: InvalidArgument.
+// Flags that contradict one another: types of keys and values that differ,
+// those of a device with --device cpu. Errors: InvalidArgument.
 Status CheckStreamFlags(const StreamFlags& flags);
 
 }  // namespace coldstream

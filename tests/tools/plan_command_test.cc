@@ -121,6 +121,7 @@ TEST_F(PlanCommandTest, WrongFlagsGetOneLineAndExitTwo) {
            {"--preset", "tinyllama-1.1b", "--type", "q9"},
            {"-m", Model(), "--ram", "4G,x"},
            {"-m", Model(), "--disk-rate", "-1"},
+           {"-m", Model(), "--cache-type-k", "q8_0"},
            {"-m", Model(), "--prefetch-depth", "0"}}) {
     const CommandRun run = Plan(wrong);
     EXPECT_EQ(run.exit_code, 2) << ::testing::PrintToString(wrong);
