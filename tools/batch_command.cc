@@ -173,7 +173,10 @@ Status RunBatch(const BatchFlags& flags) {
       model->checkpoint().metadata(), *tokenizer, flags.chat_template);
   if (!flags.chat_template.empty()) RETURN_IF_ERROR(chat.status());
   ASSIGN_OR_RETURN(EngineOptions options, OptionsFor(flags));
-  ASSIGN_OR_RETURN(const int64_t context, ContextOf(*model, options));
+  int64_t context = 0;  // the positions of requests are ShareMemory's to know
+  if (flags.kv_tokens == 0) {
+    ASSIGN_OR_RETURN(context, ContextOf(*model, options));
+  }
   const BatchInputOptions input_options = {
       .path = flags.input,
       .shard = shard,

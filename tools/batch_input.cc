@@ -93,7 +93,7 @@ StatusOr<BatchCensus> TakeBatchCensus(const BatchInputOptions& options) {
     ++all;
     if (!options.shard.Has(line.number)) continue;
     ++census.lines;
-    if (line.cut()) continue;
+    if (options.context == 0 || line.cut()) continue;
     const BatchLine request = ParseBatchLine(line.text, options.seed);
     if (request.error) continue;
     ++requests;

@@ -28,8 +28,9 @@ namespace coldstream {
 struct BatchInputOptions {
   std::string path;  // "-": standard input
   Shard shard = {};
-  uint64_t seed = 0;    // see ParseBatchLine
-  int64_t context = 0;  // no request is longer: for the census
+  uint64_t seed = 0;  // see ParseBatchLine
+  // No request is longer: for the census, which counts no positions without.
+  int64_t context = 0;
   LineReaderOptions lines = {};
 };
 
@@ -70,7 +71,7 @@ struct BatchCensus {
   // Of all that can change a result: "3 lines, 120 bytes, 5c2f...".
   std::string fingerprint;
   // Of a request, prompt and answer, on average; a token of text is taken to be
-  // kBytesOfToken bytes. 0 where there is none.
+  // kBytesOfToken bytes. 0 where there is none, or no context to count by.
   int64_t positions = 0;
 };
 // Errors: LineReader's; InvalidArgument for standard input, which can be read
