@@ -27,7 +27,7 @@ void StoreQ8Row(const Ops& ops, const float* x, int64_t dim, int64_t slot,
   std::memcpy(tile + slot * dim, quantized.q, static_cast<size_t>(dim));
   ops.to_f16(
       quantized.scale, scales,
-      reinterpret_cast<uint16_t*>(tile + kKvBlockTokens * dim) + slot * scales);
+      reinterpret_cast<uint16_t*>(tile + KvScalesOffset(dim)) + slot * scales);
 }
 
 }  // namespace

@@ -13,8 +13,9 @@
 #define COLDSTREAM_KERNELS_KV_TYPE_H_
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
+
+#include "base/status.h"
 
 namespace coldstream {
 
@@ -30,6 +31,10 @@ inline constexpr int64_t kMostQ8KvDim = 512;
 static constexpr int64_t KvScales(int64_t dim) {
   return (dim + kKvScaleValues - 1) / kKvScaleValues;
 }
+// Where the scales of a tile of kQ8_0 begin, in bytes.
+static constexpr int64_t KvScalesOffset(int64_t dim) {
+  return kKvBlockTokens * dim;
+}
 static constexpr int64_t KvTileBytes(KvType type, int64_t dim) {
   return kKvBlockTokens *
          (type == KvType::kF16 ? 2 * dim : dim + 2 * KvScales(dim));
@@ -40,11 +45,8 @@ static constexpr const char* NameOf(KvType type) {
   return type == KvType::kF16 ? "f16" : "q8_0";
 }
 
-static constexpr std::optional<KvType> KvTypeNamed(std::string_view name) {
-  for (const KvType type : {KvType::kF16, KvType::kQ8_0})
-    if (name == NameOf(type)) return type;
-  return std::nullopt;
-}
+// Errors: InvalidArgument (neither of the two).
+StatusOr<KvType> ParseKvType(std::string_view name);
 
 }  // namespace coldstream
 

@@ -7,14 +7,13 @@
 #include "io/disk_identity.h"
 #include "runtime/engine_plan.h"
 #include "runtime/profile_keys.h"
+#include "runtime/rate_finder.h"
 #include "runtime/split_settings.h"
 #include "scheduler/disk_probe.h"
 
 namespace coldstream {
 namespace {
 
-// A pass that reads less is over sooner than a measurement would be.
-constexpr uint64_t kWorthMeasuring = uint64_t{256} << 20;
 constexpr uint64_t kProbeMemory = uint64_t{64} << 20;
 constexpr uint64_t kLeastProbeMemory = uint64_t{8} << 20;
 

@@ -66,12 +66,7 @@ StatusOr<CEngineOptions> EngineOptionsOf(const coldstream_options& options) {
   own.engine.queue_length = options.queue_length;
   own.engine.kv_tokens = options.kv_tokens;
   if (options.kv_type != nullptr) {
-    const std::optional<KvType> type = KvTypeNamed(options.kv_type);
-    if (!type) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "kv_type: expected f16 or q8_0, got \"%s\"", options.kv_type));
-    }
-    own.engine.kv_type = *type;
+    ASSIGN_OR_RETURN(own.engine.kv_type, ParseKvType(options.kv_type));
   }
   return own;
 }

@@ -83,27 +83,28 @@ Status Open(const char* path, const coldstream_options* given,
 }
 
 // A request that C made, as ours.
-StatusOr<Request> Own(const OpenEngine& open, const coldstream_request* given) {
+template <typename CRequest>
+StatusOr<Request> Converted(const OpenEngine& open, const CRequest* given,
+                            void (*init)(CRequest*, size_t), const char* name,
+                            StatusOr<Request> (*convert)(const CRequest&,
+                                                         const Tokenizer&)) {
   if (given == nullptr)
     return absl::InvalidArgumentError("the request is NULL");
-  ASSIGN_OR_RETURN(
-      const coldstream_request request,
-      FromCaller(given, &coldstream_request_init_sized, "request"));
+  ASSIGN_OR_RETURN(const CRequest request, FromCaller(given, init, name));
   ASSIGN_OR_RETURN(const Tokenizer* tokenizer,
                    open.engine->model().tokenizer());
-  return RequestOf(request, *tokenizer);
+  return convert(request, *tokenizer);
+}
+
+StatusOr<Request> Own(const OpenEngine& open, const coldstream_request* given) {
+  return Converted(open, given, &coldstream_request_init_sized, "request",
+                   &RequestOf);
 }
 
 StatusOr<Request> Own(const OpenEngine& open,
                       const coldstream_embedding_request* given) {
-  if (given == nullptr)
-    return absl::InvalidArgumentError("the request is NULL");
-  ASSIGN_OR_RETURN(const coldstream_embedding_request request,
-                   FromCaller(given, &coldstream_embedding_request_init_sized,
-                              "embedding_request"));
-  ASSIGN_OR_RETURN(const Tokenizer* tokenizer,
-                   open.engine->model().tokenizer());
-  return EmbeddingRequestOf(request, *tokenizer);
+  return Converted(open, given, &coldstream_embedding_request_init_sized,
+                   "embedding_request", &EmbeddingRequestOf);
 }
 
 // What the engine calls, for a C caller's callbacks.

@@ -12,6 +12,9 @@ namespace {
 // Of a device's record, beside its rates of computing.
 constexpr char kUpload[] = "upload, a byte";
 
+// Products and attention, or the probe's two pinned buffers.
+constexpr uint64_t kHostMemory = uint64_t{160} << 20;
+
 Status NotRemembered(const std::string& what) {
   return absl::NotFoundError(absl::StrFormat("%s is not in the profile", what));
 }
@@ -29,6 +32,10 @@ StatusOr<ComputeRates> Remembered(const Model& model,
 }
 
 }  // namespace
+
+bool HasRoomToMeasure(const MemoryPlan& host) {
+  return host.budget >= host.fixed.process + host.fixed.tokenizer + kHostMemory;
+}
 
 RateFinder::RateFinder(Profile* profile, Options options)
     : profile_(profile), options_(std::move(options)) {}

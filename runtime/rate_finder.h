@@ -11,6 +11,7 @@
 #ifndef COLDSTREAM_RUNTIME_RATE_FINDER_H_
 #define COLDSTREAM_RUNTIME_RATE_FINDER_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -19,8 +20,16 @@
 #include "runtime/compute_rates.h"
 #include "runtime/model.h"
 #include "runtime/profile.h"
+#include "scheduler/memory_plan.h"
 
 namespace coldstream {
+
+// A pass that brings in less is over sooner than a measurement would be.
+inline constexpr uint64_t kWorthMeasuring = uint64_t{256} << 20;
+
+// Whether a process that has only opened its model may take what measurements
+// on the host take for a moment.
+bool HasRoomToMeasure(const MemoryPlan& host);
 
 enum class MeasureRates {
   kNone,     // only what is remembered

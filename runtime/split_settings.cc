@@ -9,11 +9,8 @@
 namespace coldstream {
 namespace {
 
-// A pass that uploads less is over sooner than a measurement would be.
-constexpr uint64_t kWorthMeasuring = uint64_t{256} << 20;
-// What measurements take for a moment: products and attention, or the probe's
-// two pinned buffers; on the device weights of 256 MiB and their results.
-constexpr uint64_t kHostMemory = uint64_t{160} << 20;
+// What measurements take on the device for a moment: weights of 256 MiB and
+// their results.
 constexpr uint64_t kDeviceMemory = uint64_t{384} << 20;
 
 // Seconds that the layers' weights take with `tokens` tokens, and their bytes.
@@ -38,10 +35,8 @@ LayerTime TimeOfLayers(const Model& model, const ComputeRates& rates,
 }
 
 MeasureRates WhatToMeasure(const EnginePlan& plan) {
-  const MemoryPlan& host = plan.memory;
-  const uint64_t taken = host.fixed.process + host.fixed.tokenizer;
   const bool room =
-      host.budget >= taken + kHostMemory && plan.vram->budget >= kDeviceMemory;
+      HasRoomToMeasure(plan.memory) && plan.vram->budget >= kDeviceMemory;
   return room && plan.vram->pass_read_bytes >= kWorthMeasuring
              ? MeasureRates::kMissing
              : MeasureRates::kNone;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/engine_plan.h"
+#include "runtime/rate_finder.h"
 #include "tools/byte_size.h"
 
 namespace coldstream {
@@ -16,11 +17,6 @@ constexpr uint64_t kKvShare = 3;
 // Fewer requests are preferred to this little more speed: their answers come
 // earlier, and the memory is somebody else's.
 constexpr double kSame = 1.005;
-
-// What measurements of rates take for a moment; and what a pass has to bring in
-// for them to be worth their second or two.
-constexpr uint64_t kMeasuring = uint64_t{160} << 20;
-constexpr uint64_t kWorthMeasuring = uint64_t{256} << 20;
 
 struct Candidate {
   BatchMemory memory;
@@ -155,11 +151,8 @@ StatusOr<BatchMemory> ChooseBatchMemory(
   const Chooser chooser(model, options, demand, plan.options.context);
   const StatusOr<Candidate> all = chooser.Plan(demand.sequences);
   if (all.ok() && all->memory.all_resident) return all->memory;
-  const FixedMemory& fixed = plan.memory.fixed;
-  const bool room =
-      plan.memory.budget >= fixed.process + fixed.tokenizer + kMeasuring;
   const bool worth = !all.ok() || PassBytes(all->plan) >= kWorthMeasuring;
-  if (!room || !worth) return chooser.Share();
+  if (!worth || !HasRoomToMeasure(plan.memory)) return chooser.Share();
   ASSIGN_OR_RETURN(const MachineRates known, rates());
   return chooser.Best(known);
 }

@@ -48,8 +48,8 @@ struct KvPart<KvType::kQ8_0> {
     const uint8_t* const from =
         reinterpret_cast<const uint8_t*>(tile) + row * dim;
     const unsigned scale = reinterpret_cast<const uint16_t*>(
-        tile + kKvBlockTokens * dim)[row * static_cast<int>(KvScales(dim)) +
-                                     part * 8 / kKvScaleValues];
+        tile + KvScalesOffset(dim))[row * static_cast<int>(KvScales(dim)) +
+                                    part * 8 / kKvScaleValues];
     if (dim % 8 == 0)
       return {reinterpret_cast<const uint2*>(from)[part], scale};
     unsigned words[2] = {0, 0};

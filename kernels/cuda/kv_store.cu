@@ -35,7 +35,7 @@ __device__ void StoreQuantized(float value, int64_t head, int64_t at,
   if (at % kGroup == 0)
     reinterpret_cast<__half*>(
         tile +
-        kKvBlockTokens * to.dim)[to.slot * KvScales(to.dim) + at / kGroup] =
+        KvScalesOffset(to.dim))[to.slot * KvScales(to.dim) + at / kGroup] =
         __float2half_rn(scaling.scale);
 }
 

@@ -50,12 +50,6 @@ DeviceChoice DeviceNamed(const std::string& name) {
                     "device: expected auto, cpu or cuda, got " + name};
 }
 
-KvType KvTypeOf(const std::string& name) {
-  if (const std::optional<KvType> type = KvTypeNamed(name)) return *type;
-  throw EngineError{"INVALID_ARGUMENT",
-                    "kv_type: expected f16 or q8_0, got " + name};
-}
-
 struct OpenOptions {
   std::string path;
   std::string device;
@@ -82,7 +76,7 @@ class PyEngine {
     options.batch_tokens = given.batch_tokens;
     options.max_sequences = given.max_sequences;
     options.queue_length = given.queue_length;
-    options.kv_type = KvTypeOf(given.kv_type);
+    options.kv_type = ValueOf(ParseKvType(given.kv_type));
     auto model = ValueOf(Model::Open({.path = given.path}));
     tokenizer_ = ValueOf(model->tokenizer());
     OpenedDevice device = ValueOf(OpenComputeDevice(DeviceNamed(given.device)));

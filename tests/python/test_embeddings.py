@@ -9,7 +9,6 @@ import importlib.util
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ import time
 import pytest
 
 import coldstream
+from interruption import assert_ctrl_c_ends
 
 MODEL = os.environ["COLDSTREAM_TEST_MODEL"]
 COMMAND = os.environ["COLDSTREAM_TEST_COMMAND"]
@@ -236,24 +236,5 @@ def test_other_threads_embed_and_run_meanwhile(engine):
 
 
 def test_ctrl_c_ends_a_waiting_call():
-    program = (
-        "import coldstream, sys\n"
-        f"engine = coldstream.Engine({MODEL!r}, ram='1G', device='cpu',\n"
-        "                           context=20000, max_sequences=1)\n"
-        "texts = [[i % 500] * 15000 for i in range(100)]\n"
-        "print('ready', flush=True)\n"
-        "try:\n"
-        "    engine.embed(texts)\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted', flush=True)\n"
-        "    engine.close()\n"
-        "    sys.exit(130)\n")
-    child = subprocess.Popen([sys.executable, "-c", program],
-                             stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "ready\n"
-    time.sleep(0.5)
-    begin = time.monotonic()
-    child.send_signal(signal.SIGINT)
-    out, _ = child.communicate(timeout=60)
-    assert (child.returncode, out) == (130, "interrupted\n")
-    assert time.monotonic() - begin < 15
+    assert_ctrl_c_ends("engine.embed(texts)", wait=60, within=15, setup=(
+        "texts = [[i % 500] * 15000 for i in range(100)]"))

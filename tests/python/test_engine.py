@@ -5,15 +5,13 @@ COLDSTREAM_TEST_MODEL names it (tests/python/CMakeLists.txt makes it).
 
 import math
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
 import coldstream
+from interruption import assert_ctrl_c_ends
 
 MODEL = os.environ["COLDSTREAM_TEST_MODEL"]
 GREEDY = {"temperature": 0, "ignore_eos": True}
@@ -179,24 +177,6 @@ def test_other_threads_run_meanwhile(engine):
 
 
 def test_ctrl_c_ends_a_waiting_call():
-    program = (
-        "import coldstream, sys\n"
-        f"engine = coldstream.Engine({MODEL!r}, ram='1G', device='cpu',\n"
-        "                           context=20000, max_sequences=1)\n"
-        "print('ready', flush=True)\n"
-        "try:\n"
-        "    engine.generate('a', max_tokens=-1, temperature=0,\n"
-        "                    ignore_eos=True)\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted', flush=True)\n"
-        "    engine.close()\n"
-        "    sys.exit(130)\n")
-    child = subprocess.Popen([sys.executable, "-c", program],
-                             stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "ready\n"
-    time.sleep(0.5)
-    begin = time.monotonic()
-    child.send_signal(signal.SIGINT)
-    out, _ = child.communicate(timeout=30)
-    assert (child.returncode, out) == (130, "interrupted\n")
-    assert time.monotonic() - begin < 5
+    assert_ctrl_c_ends("engine.generate('a', max_tokens=-1, temperature=0,\n"
+                       "                ignore_eos=True)",
+                       wait=30, within=5)

@@ -119,13 +119,8 @@ INSTANTIATE_TEST_SUITE_P(All, CudaGoldenTest,
 
 // As tests/runtime/quantized_kv_test.cc has it for the CPU.
 TEST(CudaQuantizedKvTest, LogitsAreWithinQ8Rounding) {
-  double quantized = 0;
-  Golden llama;
-  for (const Golden& golden : LoadGoldens()) {
-    if (golden.file == "llama.q8_0.gguf") quantized = golden.bound();
-    if (golden.file == "llama.q4_k_m.gguf") llama = golden;
-  }
-  ASSERT_GT(quantized, 0);
+  const double quantized = GoldenNamed("llama.q8_0.gguf").bound();
+  const Golden llama = GoldenNamed("llama.q4_k_m.gguf");
   EngineOptions options = OnDevice(1);
   options.kv_type = KvType::kQ8_0;
   const auto logits = EvaluateGolden(llama, options, 7, kUnitBytes);

@@ -68,13 +68,6 @@ inline uint64_t LeastBudgetOf(const Golden& golden, EngineOptions options,
   return NamedBudget(EvaluateSmallUnits(golden, options, 1).status(), flag);
 }
 
-inline Golden GoldenNamed(const std::string& file) {
-  for (const Golden& golden : LoadGoldens())
-    if (golden.file == file) return golden;
-  ADD_FAILURE() << file;
-  return {};
-}
-
 }  // namespace coldstream
 
 #endif  // COLDSTREAM_TESTS_SUPPORT_DEFERRED_ENGINE_H_

@@ -53,6 +53,13 @@ inline std::vector<Golden> LoadGoldens() {
   return goldens;
 }
 
+inline Golden GoldenNamed(const std::string& file) {
+  for (const Golden& golden : LoadGoldens())
+    if (golden.file == file) return golden;
+  ADD_FAILURE() << file;
+  return {};
+}
+
 // A name that GoogleTest takes.
 inline std::string TestNameOf(const Golden& golden) {
   std::string name = golden.file;

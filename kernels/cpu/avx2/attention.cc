@@ -243,7 +243,8 @@ __m256 LoadFirstQ8(const std::byte* q, int64_t n, __m256 scale) {
 
 void WidenQ8(const std::byte* tile, int64_t count, int64_t dim, float* out,
              int64_t stride) {
-  const auto* scales = reinterpret_cast<const uint16_t*>(tile + kTile * dim);
+  const auto* scales =
+      reinterpret_cast<const uint16_t*>(tile + KvScalesOffset(dim));
   for (int64_t j = 0; j < count; ++j) {
     const std::byte* const q = tile + j * dim;
     for (int64_t d = 0; d < dim; d += kKvScaleValues, ++scales) {

@@ -239,7 +239,8 @@ __m512 LoadFirstQ8(__mmask16 mask, const std::byte* q, __m512 scale) {
 
 void WidenQ8(const std::byte* tile, int64_t count, int64_t dim, float* out,
              int64_t stride) {
-  const auto* scales = reinterpret_cast<const uint16_t*>(tile + kTile * dim);
+  const auto* scales =
+      reinterpret_cast<const uint16_t*>(tile + KvScalesOffset(dim));
   for (int64_t j = 0; j < count; ++j) {
     const std::byte* const q = tile + j * dim;
     for (int64_t d = 0; d < dim; d += kKvScaleValues, ++scales) {

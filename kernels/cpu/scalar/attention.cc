@@ -27,7 +27,7 @@ class KvRow {
       halves_ = reinterpret_cast<const uint16_t*>(tile) + j * dim;
     } else {
       q_ = reinterpret_cast<const int8_t*>(tile) + j * dim;
-      halves_ = reinterpret_cast<const uint16_t*>(tile + kKvBlockTokens * dim) +
+      halves_ = reinterpret_cast<const uint16_t*>(tile + KvScalesOffset(dim)) +
                 j * KvScales(dim);
     }
   }
