@@ -18,5 +18,13 @@ install(
   EXPORT coldstream-targets
   NAMESPACE coldstream::
   DESTINATION ${package_dir})
+# For C without CMake. Relative to where it lies, so that a prefix may be moved.
+if(COLDSTREAM_BUILD_SHARED)
+  set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  file(RELATIVE_PATH COLDSTREAM_PC_TO_PREFIX /prefix/${pc_dir} /prefix)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/coldstream.pc.in
+                 ${PROJECT_BINARY_DIR}/coldstream.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/coldstream.pc DESTINATION ${pc_dir})
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/coldstream)

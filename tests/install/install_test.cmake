@@ -41,6 +41,25 @@ if(NOT output MATCHES "16 tokens from C\n256 numbers from C")
   message(FATAL_ERROR "unexpected output: ${output}")
 endif()
 
+# C without CMake or C++: pkg-config's flags and libcoldstream.so, in which
+# nothing but the C interface is to be seen.
+file(GLOB_RECURSE pc ${WORK_DIR}/prefix/coldstream.pc)
+get_filename_component(pc_dir ${pc} DIRECTORY)
+set(ENV{PKG_CONFIG_PATH} ${pc_dir})
+run(sh -c "cc ${CXX_FLAGS} ${CLIENT_DIR}/generate.c -o ${WORK_DIR}/by_hand \
+    $(pkg-config --cflags --libs coldstream) \
+    -Wl,-rpath,$(pkg-config --variable=libdir coldstream)")
+run(${WORK_DIR}/by_hand ${WORK_DIR}/model.gguf 536870912)
+if(NOT output MATCHES "16 tokens from C\n256 numbers from C")
+  message(FATAL_ERROR "unexpected output: ${output}")
+endif()
+run(sh -c "nm -D --defined-only $(pkg-config --variable=libdir coldstream)/libcoldstream.so")
+string(REGEX MATCHALL "[^\n]* T coldstream_[a-z_]+\n" shown "${output}")
+list(JOIN shown "" shown)
+if(shown STREQUAL "" OR NOT shown STREQUAL output)
+  message(FATAL_ERROR "libcoldstream.so shows more than coldstream.h: ${output}")
+endif()
+
 # A row in, a row out, whatever the order.
 set(questions "")
 foreach(row RANGE 1 300)

@@ -1,7 +1,7 @@
 // One flow graph: reads a CSV file, asks the model about every row, writes the
 // answers. One sweep of the weights serves all rows that are under way.
 //
-//   csv_pipeline MODEL RAM_BYTES < questions.csv > answers.csv
+//   csv_pipeline MODEL RAM_BYTES [ROWS_UNDER_WAY] < questions.csv > answers.csv
 #include <oneapi/tbb/flow_graph.h>
 
 #include <cstdio>
@@ -52,13 +52,15 @@ std::string Quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-coldstream::Status Run(const std::string& path, uint64_t ram_bytes) {
+coldstream::Status Run(const std::string& path, uint64_t ram_bytes,
+                       int64_t under_way) {
   ASSIGN_OR_RETURN(const auto model, coldstream::Model::Open({.path = path}));
   ASSIGN_OR_RETURN(const coldstream::Tokenizer* tokenizer, model->tokenizer());
   coldstream::EngineOptions options;
   options.ram_bytes = ram_bytes;
   options.context = 512;
   options.max_sequences = 16;
+  options.queue_length = under_way;
   ASSIGN_OR_RETURN(const auto engine,
                    coldstream::Engine::Create(model, options));
 
@@ -83,7 +85,7 @@ coldstream::Status Run(const std::string& path, uint64_t ram_bytes) {
         request.generate.sampling.temperature = 0;
         return {std::move(row), std::move(request)};
       });
-  Generate generate(graph, engine.get(), 32);
+  Generate generate(graph, engine.get());
   flow::function_node<Generate::Output, flow::continue_msg, flow::rejecting>
       write(graph, flow::serial, [](const Generate::Output& output) {
         const auto& [row, result] = output;
@@ -91,6 +93,7 @@ coldstream::Status Run(const std::string& path, uint64_t ram_bytes) {
                                        ? result.generated.text
                                        : coldstream::MessageOf(result.status);
         std::printf("%s,%s\n", Quoted(row.id).c_str(), Quoted(answer).c_str());
+        std::fflush(stdout);  // whoever reads may go on with it
         return flow::continue_msg();
       });
   flow::make_edge(read, generate.input());
@@ -103,8 +106,9 @@ coldstream::Status Run(const std::string& path, uint64_t ram_bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
-  const coldstream::Status status = Run(argv[1], std::stoull(argv[2]));
+  if (argc != 3 && argc != 4) return 2;
+  const coldstream::Status status =
+      Run(argv[1], std::stoull(argv[2]), argc == 4 ? std::stoll(argv[3]) : 32);
   if (!status.ok())
     std::fprintf(stderr, "%s\n", coldstream::MessageOf(status).c_str());
   return status.ok() ? 0 : 1;
